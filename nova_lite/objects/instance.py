@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An instance as a compute service needs it, and the states that instances can be in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from nova_lite.objects.flavor import Flavor
+from nova_lite.objects.image import Image
+
+# vm_state: what the instance is, by the books.
+BUILDING = "building"
+ACTIVE = "active"
+STOPPED = "stopped"
+PAUSED = "paused"
+ERROR = "error"
+DELETED = "deleted"
+
+# task_state: what is being done to it; None when nothing is.
+SCHEDULING = "scheduling"
+SPAWNING = "spawning"
+DELETING = "deleting"
+POWERING_ON = "powering-on"
+POWERING_OFF = "powering-off"
+REBOOTING = "rebooting"
+REBOOTING_HARD = "rebooting_hard"
+
+# power_state: what the hypervisor says (the numbers are the API's).
+NOSTATE = 0
+RUNNING = 1
+POWER_PAUSED = 3
+SHUTDOWN = 4
+CRASHED = 6
+SUSPENDED = 7
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkRequest:
+    """How a server asks to be connected: to nothing ("none"), to the built-in default ("auto"), or to a given port."""
+
+    kind: str = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """All that a compute service is told of a server; it has no other source.
+
+    user_data is base64 as the user gave it. image is None only for a server without one.
+    """
+
+    uuid: str
+    name: str
+    hostname: str
+    project_id: str
+    user_id: str
+    flavor: Flavor
+    node: str
+    host: str
+    image: Image | None = None
+    availability_zone: str | None = None
+    metadata: dict[str, str] = field(default_factory=dict)
+    key_name: str | None = None
+    key_data: str | None = None
+    user_data: str | None = None
+    config_drive: bool = False
+    launch_index: int = 0
+    networks: tuple[NetworkRequest, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DomainInfo:
+    """One domain that a hypervisor knows: its instance's uuid, the node that it is on, its power state."""
+
+    uuid: str
+    node: str
+    power_state: int
