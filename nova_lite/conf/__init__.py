@@ -53,12 +53,25 @@ def load(arguments: Sequence[str], program: str, default_files: list[str] | None
         ),
         logging_default_format_string="%(asctime)s.%(msecs)03d %(process)d %(levelname)s %(name)s [-] %(message)s",
         default_log_levels=[
-            "sqlalchemy=WARNING", "alembic=INFO", "amqp=WARNING", "oslo_messaging=WARNING", "oslo.messaging=WARNING",
-            "keystonemiddleware=INFO", "urllib3=WARNING", "stevedore=WARNING", "oslo_policy=WARNING",
+            "sqlalchemy=WARNING",
+            "alembic=INFO",
+            "amqp=WARNING",
+            "oslo_messaging=WARNING",
+            "oslo.messaging=WARNING",
+            "keystonemiddleware=INFO",
+            "urllib3=WARNING",
+            "stevedore=WARNING",
+            "oslo_policy=WARNING",
         ],
     )
     register()
-    CONF(list(arguments), project="nova-lite", prog=program, version=__version__, default_config_files=default_files)
+    CONF(
+        list(arguments),
+        project="nova-lite",
+        prog=program,
+        version=__version__,
+        default_config_files=default_files,
+    )
     log.setup(CONF, "nova_lite")
     return CONF
 

@@ -39,11 +39,18 @@ OPTIONS = [
     _multiplier("io_load_weight_multiplier", -1.0, "Weight of builds in progress on a host. Negative avoids them."),
     _multiplier("build_failures_weight_multiplier", 1000000.0, "Weight against builds that failed in a row."),
     _multiplier("soft_affinity_weight_multiplier", 10.0, "Weight of members of the server's soft-affinity group."),
-    _multiplier("soft_anti_affinity_weight_multiplier", 10.0, "Weight against members of the soft-anti-affinity group."),
+    _multiplier(
+        "soft_anti_affinity_weight_multiplier",
+        10.0,
+        "Weight against members of the soft-anti-affinity group.",
+    ),
     cfg.StrOpt(
         "placement_policy",
         default="spread",
-        choices=[("spread", "prefer the emptiest hosts"), ("pack", "prefer the fullest hosts that still fit")],
+        choices=[
+            ("spread", "prefer the emptiest hosts"),
+            ("pack", "prefer the fullest hosts that still fit"),
+        ],
         help="Which way the RAM, CPU and disk weighers pull; pack turns the sign of their multipliers.",
     ),
     cfg.FloatOpt(
@@ -62,7 +69,13 @@ OPTIONS = [
         help="Seconds after which a grant that no compute has consumed expires. Longer than every retry on the way; "
         "safe even when it is not.",
     ),
-    cfg.FloatOpt("reap_interval", default=10.0, min=0.1, max=3600, help="Seconds between two sweeps for expired grants."),
+    cfg.FloatOpt(
+        "reap_interval",
+        default=10.0,
+        min=0.1,
+        max=3600,
+        help="Seconds between two sweeps for expired grants.",
+    ),
     cfg.FloatOpt(
         "view_overlap",
         default=2.0,
@@ -71,7 +84,9 @@ OPTIONS = [
         help="Seconds before the newest change already seen from which changed hosts are read again, since changes do "
         "not become visible in the order of their times.",
     ),
-    cfg.FloatOpt("view_reload_interval", default=60.0, min=1, help="Seconds between two complete readings of the view."),
+    cfg.FloatOpt(
+        "view_reload_interval", default=60.0, min=1, help="Seconds between two complete readings of the view."
+    ),
     cfg.FloatOpt(
         "liveness_interval",
         default=2.0,

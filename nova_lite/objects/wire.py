@@ -12,7 +12,18 @@ from typing import Any
 
 import msgspec
 
-from nova_lite.objects import action, build, flavor, group, image, instance, node, request_spec, resources, selection
+from nova_lite.objects import (
+    action,
+    build,
+    flavor,
+    group,
+    image,
+    instance,
+    node,
+    request_spec,
+    resources,
+    selection,
+)
 
 _TYPES: dict[str, type] = {
     kind.__name__: kind

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The client of compute services, addressed by the name of their RPC server (services.server)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nova_lite import rpc
+from nova_lite.context import RequestContext
+from nova_lite.objects.action import ActionRequest
+from nova_lite.objects.build import BuildRequest
+from nova_lite.objects.instance import Instance
+
+
+class ComputeAPI:
+    """Casts are hints (the rows are the truth); calls raise rpc.Timeout."""
+
+    def __init__(self, timeout: float = 30.0) -> None:
+        self._client = rpc.client(rpc.COMPUTE, timeout)
+
+    def build(self, context: RequestContext, server: str, requests: Sequence[BuildRequest]) -> None:
+        """Build these instances, each on the node that its grant is for."""
+        self._client.prepare(server=server).cast(context, "build", requests=list(requests))
+
+    def act(self, context: RequestContext, server: str, requests: Sequence[ActionRequest]) -> None:
+        """Do these actions; their outcomes come to the conductor."""
+        self._client.prepare(server=server).cast(context, "act", requests=list(requests))
+
+    def console_output(self, context: RequestContext, server: str, instance: Instance, lines: int | None) -> str:
+        """Return the last lines of the instance's serial log.
+
+        :raises DomainNotFound: the host has no such domain.
+        """
+        return self._client.prepare(server=server).call(context, "console_output", instance=instance, lines=lines)

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The client of the conductor: what api and compute ask of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from nova_lite import rpc
+from nova_lite.context import RequestContext
+from nova_lite.objects.action import ActionOutcome
+from nova_lite.objects.build import BuildOutcome, Claim, ClaimOutcome
+from nova_lite.objects.instance import DomainInfo
+from nova_lite.objects.node import NodeInventory, NodeRecord
+
+
+class ConductorAPI:
+    """Casts are hints (the rows are the truth); calls raise rpc.Timeout."""
+
+    def __init__(self, timeout: float = 30.0) -> None:
+        self._client = rpc.client(rpc.CONDUCTOR, timeout)
+
+    def run(self, context: RequestContext, operations: Sequence[str]) -> None:
+        """Hint that these operations (uuids) wait to be worked on."""
+        self._client.cast(context, "run", operations=list(operations))
+
+    def register(self, context: RequestContext, server: str, nodes: Sequence[NodeInventory]) -> list[NodeRecord]:
+        """Report the nodes that a compute process serves; makes their rows or brings them up to date."""
+        return self._client.call(context, "register", server=server, nodes=list(nodes))
+
+    def heartbeat(self, context: RequestContext, hosts: Sequence[str], server: str, operations: Sequence[str]) -> None:
+        """Say that the hosts' compute service is alive, and renew the leases of the operations that it works on."""
+        self._client.call(context, "heartbeat", hosts=list(hosts), server=server, operations=list(operations))
+
+    def consume_grants(self, context: RequestContext, claims: Sequence[Claim]) -> list[ClaimOutcome]:
+        """Turn grants into allocations; the caller holds the claim locks of their nodes."""
+        return self._client.call(context, "consume_grants", claims=list(claims))
+
+    def finish_builds(self, context: RequestContext, outcomes: Sequence[BuildOutcome]) -> None:
+        """Report how builds ended."""
+        self._client.call(context, "finish_builds", outcomes=list(outcomes))
+
+    def finish_actions(self, context: RequestContext, outcomes: Sequence[ActionOutcome]) -> None:
+        """Report how actions ended."""
+        self._client.call(context, "finish_actions", outcomes=list(outcomes))
+
+    def report_power_state(self, context: RequestContext, host: str, domain: DomainInfo) -> None:
+        """Report what the hypervisor shows of a server, outside of any action."""
+        self._client.call(context, "report_power_state", host=host, domain=domain)
+
+    def report_domains(
+        self, context: RequestContext, hosts: Sequence[str], domains: Sequence[DomainInfo]
+    ) -> list[dict[str, Any]]:
+        """Report all domains of the hosts; the answer lists those to destroy, each with the proof ("deleted")."""
+        return self._client.call(context, "report_domains", hosts=list(hosts), domains=list(domains))

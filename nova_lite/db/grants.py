@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Grants: one function a transaction, or a part of one.
+
+Every function takes the connection of a transaction that its caller began. Locks are taken in one order everywhere:
+nodes by id, groups by id, grants, allocations, instances.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+import sqlalchemy as sa
+
+from nova_lite.db.clock import now
+from nova_lite.db.models import allocations, compute_nodes, grants, server_groups
+from nova_lite.objects.ledger import Grant, GroupBooks, Ledger, NodeBooks
+from nova_lite.objects.resources import Resources
+
+
+@dataclass(frozen=True, slots=True)
+class GrantRequest:
+    """One grant to be written: a consumer's wish to be on a node."""
+
+    consumer: str
+    migration: str
+    node_id: int
+    amounts: Resources
+    group_id: int | None = None
+
+
+def write(conn: sa.Connection, requests: Sequence[GrantRequest], lifetime: float) -> None:
+    """Write a grant for each request whose node still exists, each with the next ticket of its node and group.
+
+    Locks the nodes, then the groups, both by ascending id; the tickets are handed out under those locks, so their
+    order is the order in which the grants become visible. Older grants of the same consumers for the same purpose
+    are deleted: one consumer has at most one live grant per purpose. Four to six statements, whatever the number
+    of requests; run again after an unknown outcome it replaces what it wrote.
+
+    :param lifetime: seconds until the grants expire.
+    """
+    nodes, at = _lock_nodes(conn, {request.node_id for request in requests})
+    groups = _lock_groups(conn, {request.group_id for request in requests if request.group_id is not None})
+    purposes = [(request.consumer, request.migration) for request in requests]
+    conn.execute(sa.delete(grants).where(sa.tuple_(grants.c.consumer, grants.c.migration).in_(purposes)))
+    rows = [
+        {
+            "consumer": request.consumer,
+            "migration": request.migration,
+            "node_id": request.node_id,
+            "ticket": nodes[request.node_id] + place,
+            "group_id": request.group_id if request.group_id in groups else None,
+            "group_ticket": groups[request.group_id] + place if request.group_id in groups else None,
+            "vcpus": request.amounts.vcpus,
+            "memory_mb": request.amounts.memory_mb,
+            "disk_gb": request.amounts.disk_gb,
+            "created_at": at,
+            "expires_at": at + timedelta(seconds=lifetime),
+        }
+        for place, request in enumerate(requests, start=1)
+        if request.node_id in nodes
+    ]
+    if not rows:
+        return
+    # Tickets need not be without gaps: raising all rows by the batch's size takes one statement.
+    for table, locked in ((compute_nodes, nodes), (server_groups, groups)):
+        if locked:
+            conn.execute(
+                sa.update(table)
+                .where(table.c.id.in_(list(locked)))
+                .values(ticket=table.c.ticket + len(requests), updated_at=now())
+            )
+    conn.execute(sa.insert(grants), rows)
+
+
+def _lock_nodes(conn: sa.Connection, ids: Iterable[int]) -> tuple[dict[int, int], sa.DateTime]:
+    statement = (
+        sa.select(compute_nodes.c.id, compute_nodes.c.ticket, sa.type_coerce(now(), compute_nodes.c.created_at.type))
+        .where(compute_nodes.c.id.in_(sorted(ids)))
+        .order_by(compute_nodes.c.id)
+        .with_for_update()
+    )
+    rows = conn.execute(statement).all()
+    return {row[0]: row[1] for row in rows}, rows[-1][2] if rows else None  # type: ignore[return-value]
+
+
+def _lock_groups(conn: sa.Connection, ids: Iterable[int | None]) -> dict[int | None, int]:
+    wanted = sorted(group_id for group_id in ids if group_id is not None)
+    if not wanted:
+        return {}
+    statement = (
+        sa.select(server_groups.c.id, server_groups.c.ticket)
+        .where(server_groups.c.id.in_(wanted))
+        .order_by(server_groups.c.id)
+        .with_for_update()
+    )
+    return {row[0]: row[1] for row in conn.execute(statement)}
+
+
+_GRANT_COLUMNS = (
+    grants.c.id,
+    grants.c.consumer,
+    grants.c.migration,
+    grants.c.node_id,
+    grants.c.ticket,
+    grants.c.vcpus,
+    grants.c.memory_mb,
+    grants.c.disk_gb,
+    grants.c.group_id,
+    grants.c.group_ticket,
+)
+
+
+def _grant(row: sa.Row[tuple[int, str, str, int, int, int, int, int, int | None, int | None]]) -> Grant:
+    return Grant(row[0], row[1], row[2], row[3], row[4], Resources(row[5], row[6], row[7]), row[8], row[9])
+
+
+NODE_BOOKS_COLUMNS = (
+    compute_nodes.c.id,
+    compute_nodes.c.total_vcpus,
+    compute_nodes.c.total_memory_mb,
+    compute_nodes.c.total_disk_gb,
+    compute_nodes.c.cpu_allocation_ratio,
+    compute_nodes.c.ram_allocation_ratio,
+    compute_nodes.c.disk_allocation_ratio,
+    compute_nodes.c.reserved_vcpus,
+    compute_nodes.c.reserved_memory_mb,
+    compute_nodes.c.reserved_disk_gb,
+    compute_nodes.c.used_vcpus,
+    compute_nodes.c.used_memory_mb,
+    compute_nodes.c.used_disk_gb,
+)
+
+
+def node_books(row: Sequence[float]) -> NodeBooks:
+    """Make NodeBooks of a row of NODE_BOOKS_COLUMNS: capacity = total x ratio - reserved, rounded down."""
+    capacity = Resources(*(int(row[1 + i] * row[4 + i]) - int(row[7 + i]) for i in range(3)))
+    return NodeBooks(int(row[0]), capacity, Resources(int(row[10]), int(row[11]), int(row[12])))
+
+
+def read_ledger(conn: sa.Connection, node_ids: Iterable[int], group_ids: Iterable[int] = ()) -> Ledger:
+    """Read what is needed to judge every grant on the nodes and in the groups, from the snapshot of a ``Database.read``.
+
+    Follows grants of affinity groups to the group's other grants and their nodes, until nothing new turns up; that is
+    at most a step or two, since few first members of affinity groups are in flight at once. Grants past their expiry
+    still count: only their deletion ends them, so that all who replay agree.
+    """
+    nodes: dict[int, NodeBooks] = {}
+    groups: dict[int, GroupBooks] = {}
+    found: dict[int, Grant] = {}
+    new_nodes, new_groups = set(node_ids), set(group_ids)
+    while new_nodes or new_groups:
+        by_node, by_group = list(new_nodes), list(new_groups)
+        if by_node:
+            statement = sa.select(*NODE_BOOKS_COLUMNS).where(compute_nodes.c.id.in_(by_node))
+            nodes.update((row[0], node_books(row)) for row in conn.execute(statement))
+        if by_group:
+            groups.update(_read_groups(conn, by_group))
+        mine = grants.c.node_id.in_(by_node)
+        if by_group:
+            mine = sa.or_(mine, grants.c.group_id.in_(by_group))
+        for row in conn.execute(sa.select(*_GRANT_COLUMNS).where(mine)):
+            found[row[0]] = _grant(row)
+        seen_groups = {grant.group_id for grant in found.values() if grant.group_id is not None}
+        new_groups = seen_groups - groups.keys() - set(by_group)
+        new_nodes = {grant.node_id for grant in found.values()} - nodes.keys() - set(by_node)
+    return Ledger(nodes, groups, tuple(found.values()))
+
+
+def _read_groups(conn: sa.Connection, ids: Sequence[int]) -> dict[int, GroupBooks]:
+    members: dict[int, dict[int, int]] = {group_id: {} for group_id in ids}
+    statement = (
+        sa.select(allocations.c.group_id, allocations.c.node_id, sa.func.count(sa.distinct(allocations.c.consumer)))
+        .where(allocations.c.group_id.in_(ids))
+        .group_by(allocations.c.group_id, allocations.c.node_id)
+    )
+    for group_id, node_id, count in conn.execute(statement):
+        members[group_id or 0][node_id] = count
+    columns = (server_groups.c.id, server_groups.c.policy, server_groups.c.max_server_per_host)
+    rows = conn.execute(sa.select(*columns).where(server_groups.c.id.in_(ids)))
+    return {row[0]: GroupBooks(row[0], row[1], row[2], members[row[0]]) for row in rows}
+
+
+def read_whole_ledger(conn: sa.Connection, group_ids: Iterable[int] = ()) -> Ledger:
+    """Read all nodes and all live grants from one snapshot: what a "no valid host" must be founded on."""
+    nodes = {row[0]: node_books(row) for row in conn.execute(sa.select(*NODE_BOOKS_COLUMNS))}
+    found = tuple(_grant(row) for row in conn.execute(sa.select(*_GRANT_COLUMNS)))
+    ids = {grant.group_id for grant in found if grant.group_id is not None} | set(group_ids)
+    return Ledger(nodes, _read_groups(conn, sorted(ids)) if ids else {}, found)
+
+
+def remove(conn: sa.Connection, lost: Sequence[Grant]) -> None:
+    """Delete grants that their owner gives up, and touch their nodes so that every view looks again."""
+    _touch(conn, {grant.node_id for grant in lost})
+    conn.execute(sa.delete(grants).where(grants.c.id.in_([grant.id for grant in lost])))
+
+
+def remove_of_consumers(conn: sa.Connection, consumers: Sequence[str]) -> int:
+    """Delete whatever grants the consumers have, for any purpose; return how many there were."""
+    statement = sa.select(grants.c.node_id).where(grants.c.consumer.in_(consumers))
+    nodes = {row[0] for row in conn.execute(statement)}
+    if not nodes:
+        return 0
+    _touch(conn, nodes)
+    return conn.execute(sa.delete(grants).where(grants.c.consumer.in_(consumers))).rowcount
+
+
+def expire(conn: sa.Connection) -> Counter[int]:
+    """Delete the grants past their time, and those whose node is gone; return how many by node id."""
+    known = sa.select(compute_nodes.c.id)
+    ended = sa.or_(grants.c.expires_at < now(), grants.c.node_id.not_in(known))
+    rows = conn.execute(sa.select(grants.c.id, grants.c.node_id).where(ended)).all()
+    if not rows:
+        return Counter()
+    _touch(conn, {row[1] for row in rows})
+    # The condition is repeated, since the rows were read before their nodes were locked.
+    conn.execute(sa.delete(grants).where(grants.c.id.in_([row[0] for row in rows]), ended))
+    return Counter(row[1] for row in rows)
+
+
+def _touch(conn: sa.Connection, node_ids: Iterable[int]) -> None:
+    conn.execute(sa.update(compute_nodes).where(compute_nodes.c.id.in_(sorted(node_ids))).values(updated_at=now()))
+
+
+def occupancy(conn: sa.Connection, group_ids: Sequence[int]) -> dict[int, Counter[int]]:
+    """Count the groups' members by node, allocated and granted alike: group id -> node id -> members.
+
+    For choosing only: it counts grants that are about to be lost.
+    """
+    found: dict[int, Counter[int]] = {group_id: Counter() for group_id in group_ids}
+    for table in (allocations, grants):
+        statement = (
+            sa.select(table.c.group_id, table.c.node_id, sa.func.count())
+            .where(table.c.group_id.in_(group_ids))
+            .group_by(table.c.group_id, table.c.node_id)
+        )
+        for group_id, node_id, count in conn.execute(statement):
+            found[group_id][node_id] += count
+    return found
+
+
+def pending_by_node(conn: sa.Connection, node_ids: Sequence[int] | None = None) -> dict[int, Resources]:
+    """Sum the live grants of the nodes (of all for None); for choosing only, as losers are counted too."""
+    statement = sa.select(
+        grants.c.node_id,
+        sa.func.sum(grants.c.vcpus),
+        sa.func.sum(grants.c.memory_mb),
+        sa.func.sum(grants.c.disk_gb),
+    ).group_by(grants.c.node_id)
+    if node_ids is not None:
+        statement = statement.where(grants.c.node_id.in_(node_ids))
+    return {row[0]: Resources(int(row[1]), int(row[2]), int(row[3])) for row in conn.execute(statement)}

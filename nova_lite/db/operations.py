@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations: every accepted request as a row, with the lease of whoever works on it, and its steps.
+
+An operation is what os-instance-actions shows: the action is the operation, its events are the steps.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from nova_lite.db.clock import now
+from nova_lite.db.models import operation_steps, operations
+
+ACTIVE, SUCCEEDED, FAILED, CANCELLED = "active", "succeeded", "failed", "cancelled"
+
+# Kinds, by the names that the API shows as actions.
+CREATE, DELETE, START, STOP, REBOOT = "create", "delete", "start", "stop", "reboot"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One accepted request. step is where it stands; arguments are the kind's own."""
+
+    id: int
+    uuid: str
+    kind: str
+    instance_uuid: str
+    project_id: str
+    user_id: str
+    request_id: str
+    status: str
+    step: str
+    owner: str | None
+    attempt: int
+    arguments: dict[str, Any]
+    message: str | None
+    created_at: datetime.datetime
+    updated_at: datetime.datetime
+    finished_at: datetime.datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One event of an action."""
+
+    event: str
+    host: str | None
+    started_at: datetime.datetime
+    finished_at: datetime.datetime | None
+    result: str | None
+    details: str | None
+
+
+_COLUMNS = tuple(operations.c[name] for name in Operation.__dataclass_fields__)
+
+
+def _operation(row: sa.Row[Any]) -> Operation:
+    values = dict(row._mapping)
+    values["arguments"] = json.loads(values["arguments"])
+    return Operation(**values)
+
+
+def add(
+    conn: sa.Connection,
+    kind: str,
+    instance_uuids: Sequence[str],
+    *,
+    project_id: str,
+    user_id: str,
+    request_id: str,
+    step: str = "accepted",
+    arguments: dict[str, Any] | None = None,
+) -> list[str]:
+    """Write one operation for each instance, owned by nobody yet; return their uuids in the same order.
+
+    To be called in the transaction that sets the state which the operation will change.
+    """
+    rows = [
+        {
+            "uuid": str(uuid.uuid4()),
+            "kind": kind,
+            "instance_uuid": instance_uuid,
+            "project_id": project_id,
+            "user_id": user_id,
+            "request_id": request_id,
+            "status": ACTIVE,
+            "step": step,
+            "arguments": json.dumps(arguments or {}),
+        }
+        for instance_uuid in instance_uuids
+    ]
+    conn.execute(sa.insert(operations), rows)
+    return [str(row["uuid"]) for row in rows]
+
+
+def claim(conn: sa.Connection, uuids: Sequence[str], owner: str, lease: float) -> list[Operation]:
+    """Take the lease of those of the operations that are active and that nobody holds; return them.
+
+    A compare-and-set: of two owners that ask for one operation at once, one gets it.
+    """
+    free = sa.and_(
+        operations.c.uuid.in_(uuids),
+        operations.c.status == ACTIVE,
+        sa.or_(operations.c.owner.is_(None), operations.c.lease_expires_at < now()),
+    )
+    locked = conn.execute(sa.select(*_COLUMNS).where(free).order_by(operations.c.id).with_for_update()).all()
+    if locked:
+        conn.execute(
+            sa.update(operations)
+            .where(operations.c.id.in_([row[0] for row in locked]))
+            .values(owner=owner, lease_expires_at=now(lease))
+        )
+    return [_operation(row) for row in locked]
+
+
+def claim_abandoned(conn: sa.Connection, owner: str, lease: float, limit: int) -> list[Operation]:
+    """Take over active operations whose lease ran out, the oldest first."""
+    abandoned = sa.and_(operations.c.status == ACTIVE, operations.c.lease_expires_at < now())
+    statement = sa.select(*_COLUMNS).where(abandoned).order_by(operations.c.lease_expires_at).limit(limit)
+    locked = conn.execute(statement.with_for_update(skip_locked=True)).all()
+    if locked:
+        conn.execute(
+            sa.update(operations)
+            .where(operations.c.id.in_([row[0] for row in locked]))
+            .values(owner=owner, lease_expires_at=now(lease))
+        )
+    return [_operation(row) for row in locked]
+
+
+def hand_over(conn: sa.Connection, uuids: Sequence[str], owner: str, step: str, lease: float) -> None:
+    """Note who works on active operations from now on, and at which step they are."""
+    conn.execute(
+        sa.update(operations)
+        .where(operations.c.uuid.in_(uuids), operations.c.status == ACTIVE)
+        .values(owner=owner, step=step, lease_expires_at=now(lease), updated_at=now())
+    )
+
+
+def renew(conn: sa.Connection, uuids: Sequence[str], owner: str, lease: float) -> None:
+    """Renew the leases that the owner still holds."""
+    conn.execute(
+        sa.update(operations)
+        .where(operations.c.uuid.in_(uuids), operations.c.status == ACTIVE, operations.c.owner == owner)
+        .values(lease_expires_at=now(lease))
+    )
+
+
+def finish(conn: sa.Connection, uuids: Sequence[str], status: str, message: str | None = None) -> list[str]:
+    """End those of the operations that are still active; return their uuids."""
+    mine = sa.and_(operations.c.uuid.in_(uuids), operations.c.status == ACTIVE)
+    ended = [row[0] for row in conn.execute(sa.select(operations.c.uuid).where(mine).with_for_update())]
+    if ended:
+        conn.execute(
+            sa.update(operations)
+            .where(operations.c.uuid.in_(ended))
+            .values(status=status, message=message, owner=None, finished_at=now(), updated_at=now())
+        )
+    return ended
+
+
+def cancel_others(conn: sa.Connection, instance_uuid: str, message: str) -> None:
+    """End every active operation of an instance that is being deleted; called before the delete's own is added."""
+    mine = sa.and_(operations.c.instance_uuid == instance_uuid, operations.c.status == ACTIVE)
+    conn.execute(
+        sa.update(operations)
+        .where(mine)
+        .values(status=CANCELLED, message=message, owner=None, finished_at=now(), updated_at=now())
+    )
+
+
+def get(conn: sa.Connection, operation_uuid: str) -> Operation | None:
+    row = conn.execute(sa.select(*_COLUMNS).where(operations.c.uuid == operation_uuid)).one_or_none()
+    return _operation(row) if row else None
+
+
+def get_many(conn: sa.Connection, uuids: Sequence[str]) -> list[Operation]:
+    rows = conn.execute(sa.select(*_COLUMNS).where(operations.c.uuid.in_(uuids)).order_by(operations.c.id))
+    return [_operation(row) for row in rows]
+
+
+def add_steps(
+    conn: sa.Connection,
+    operation_ids: Sequence[int],
+    event: str,
+    at: datetime.datetime,
+    host: str | None = None,
+) -> None:
+    """Begin the same step of each operation.
+
+    :param at: the database's time, read in this transaction: a literal lets the driver send one statement for all.
+    """
+    rows = [{"operation_id": i, "event": event, "host": host, "started_at": at} for i in operation_ids]
+    conn.execute(sa.insert(operation_steps), rows)
+
+
+def finish_steps(
+    conn: sa.Connection,
+    operation_ids: Sequence[int],
+    result: str = "Success",
+    details: str | None = None,
+    host: str | None = None,
+) -> None:
+    """End the open steps of the operations; result is Success or Error, as the API shows it."""
+    values: dict[str, Any] = {"finished_at": now(), "result": result, "details": details}
+    if host is not None:
+        values["host"] = host
+    conn.execute(
+        sa.update(operation_steps)
+        .where(operation_steps.c.operation_id.in_(operation_ids), operation_steps.c.finished_at.is_(None))
+        .values(**values)
+    )
+
+
+def of_instance(
+    conn: sa.Connection,
+    instance_uuid: str,
+    *,
+    request_id: str | None = None,
+    changes_since: datetime.datetime | None = None,
+    changes_before: datetime.datetime | None = None,
+    marker: str | None = None,
+    limit: int | None = None,
+) -> list[Operation]:
+    """Return the instance's operations, the newest first. marker is a request id: what comes after it is returned.
+
+    :raises LookupError: no operation of the instance has the marker's request id.
+    """
+    statement = sa.select(*_COLUMNS).where(operations.c.instance_uuid == instance_uuid)
+    if request_id is not None:
+        statement = statement.where(operations.c.request_id == request_id)
+    if changes_since is not None:
+        statement = statement.where(operations.c.updated_at >= changes_since)
+    if changes_before is not None:
+        statement = statement.where(operations.c.updated_at <= changes_before)
+    if marker is not None:
+        found = conn.execute(
+            sa.select(operations.c.id).where(
+                operations.c.instance_uuid == instance_uuid, operations.c.request_id == marker
+            )
+        ).first()
+        if found is None:
+            raise LookupError(marker)
+        statement = statement.where(operations.c.id < found[0])
+    if limit is not None:
+        statement = statement.limit(limit)
+    return [_operation(row) for row in conn.execute(statement.order_by(operations.c.id.desc()))]
+
+
+def steps(conn: sa.Connection, operation_id: int) -> list[Step]:
+    columns = [operation_steps.c[name] for name in Step.__dataclass_fields__]
+    statement = sa.select(*columns).where(operation_steps.c.operation_id == operation_id)
+    return [Step(*row) for row in conn.execute(statement.order_by(operation_steps.c.id))]

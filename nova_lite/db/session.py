@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The way to the database: units of work that read one snapshot, or write what they have locked.
+
+There are two engines on one database. ``read`` runs a unit in a transaction whose every statement sees the same
+snapshot and that locks nothing. ``write`` runs a unit that first locks the rows it decides on, and from then on sees
+what the earlier holders of those locks committed. The difference is the isolation level: MariaDB's REPEATABLE READ
+for the one, READ COMMITTED for the other (where a snapshot taken before a lock was granted would be stale, and whose
+missing gap locks spare most deadlocks). SQLite has one writer at a time: a write transaction begins IMMEDIATE, and
+so holds the lock on everything before it reads.
+
+A unit is a function of a connection. It is run again as a whole after a deadlock, a lock time-out or a lost
+connection (retry.py), so it must not touch anything but the database, and its writes must be ones that may find
+themselves done: the outcome of a commit whose connection was lost is unknown.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from oslo_config import cfg
+from oslo_db import exception as db_exception
+from oslo_db.sqlalchemy import exc_filters
+from oslo_log import log
+
+from nova_lite import exception, retry
+
+LOG = log.getLogger(__name__)
+
+T = TypeVar("T")
+Unit = Callable[[sa.Connection], T]
+
+
+class Database:
+    """A database and the two ways into it. Make it after the process has forked."""
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        self._conf = conf
+        self.url = sa.make_url(conf.database.connection)
+        self._writer = self._engine("READ COMMITTED", "BEGIN IMMEDIATE")
+        self._reader = self._engine("REPEATABLE READ", "BEGIN")
+        #: Called with a label between transactions by tests that explore interleavings; None in production.
+        self.step_hook: Callable[[str], None] | None = None
+
+    @property
+    def dialect(self) -> str:
+        return str(self._writer.dialect.name)
+
+    @property
+    def engine(self) -> sa.Engine:
+        """The engine that writes, for migrations."""
+        return self._writer
+
+    def read(self, unit: Unit[T]) -> T:
+        """Run a unit on one snapshot.
+
+        :raises DatabaseUnavailable: the connection stayed lost for longer than [database]retry_for.
+        """
+        return self._run(self._reader, unit)
+
+    def write(self, unit: Unit[T]) -> T:
+        """Run a unit in one transaction and commit it.
+
+        :raises DatabaseUnavailable: the connection stayed lost for longer than [database]retry_for.
+        """
+        return self._run(self._writer, unit)
+
+    def _run(self, engine: sa.Engine, unit: Unit[T]) -> T:
+        if self.step_hook:
+            self.step_hook(getattr(unit, "__qualname__", repr(unit)))
+
+        def once() -> T:
+            with engine.begin() as conn:
+                return unit(conn)
+
+        try:
+            return retry.database(self._conf.database.retry_for)(once)
+        except db_exception.DBConnectionError as error:
+            raise exception.DatabaseUnavailable(reason=_in_short(error)) from error
+
+    def check(self) -> None:
+        """Make sure that the database answers and can be worked on; called once when a process starts.
+
+        :raises DatabaseUnavailable: with a one-line reason.
+        """
+        try:
+            with self._reader.connect() as conn:
+                conn.execute(sa.text("SELECT 1"))
+                if self.dialect in ("mysql", "mariadb"):
+                    _refuse_multi_writer_galera(conn)
+        except (db_exception.DBError, sa.exc.SQLAlchemyError) as error:
+            raise exception.DatabaseUnavailable(reason=_in_short(error)) from error
+
+    def close(self) -> None:
+        self._writer.dispose()
+        self._reader.dispose()
+
+    def _engine(self, isolation: str, begin: str) -> sa.Engine:
+        options = self._conf.database
+        if self.url.get_backend_name() == "sqlite":
+            return _sqlite_engine(self.url, begin, options)
+        arguments: dict[str, Any] = {"isolation_level": isolation, "pool_use_lifo": True}
+        if self.url.get_backend_name() in ("mysql", "mariadb"):
+            arguments["connect_args"] = {
+                "connect_timeout": options.connect_timeout,
+                "read_timeout": options.read_timeout,
+                "write_timeout": options.read_timeout,
+            }
+        engine = sa.create_engine(
+            self.url,
+            pool_size=options.pool_size,
+            max_overflow=options.pool_size,
+            pool_recycle=options.pool_recycle,
+            **arguments,
+        )
+        exc_filters.register_engine(engine)
+        return engine
+
+
+def _sqlite_engine(url: sa.URL, begin: str, options: Any) -> sa.Engine:
+    if url.database:
+        os.makedirs(os.path.dirname(os.path.abspath(url.database)), exist_ok=True)
+    engine = sa.create_engine(
+        url,
+        pool_size=options.pool_size,
+        max_overflow=options.pool_size,
+        connect_args={"timeout": options.read_timeout, "check_same_thread": False},
+    )
+
+    @sa.event.listens_for(engine, "connect")
+    def _connect(connection: Any, _record: Any) -> None:
+        connection.isolation_level = None  # SQLAlchemy's documented way to emit BEGIN ourselves
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA foreign_keys = ON")
+
+    @sa.event.listens_for(engine, "begin")
+    def _begin(conn: sa.Connection) -> None:
+        conn.exec_driver_sql(begin)
+
+    exc_filters.register_engine(engine)
+    return engine
+
+
+def _refuse_multi_writer_galera(conn: sa.Connection) -> None:
+    status = dict(conn.execute(sa.text("SHOW GLOBAL VARIABLES LIKE 'wsrep_on'")).tuples().all())
+    if str(status.get("wsrep_on", "OFF")).upper() not in ("ON", "1"):
+        return
+    size = dict(conn.execute(sa.text("SHOW GLOBAL STATUS LIKE 'wsrep_cluster_size'")).tuples().all())
+    if int(size.get("wsrep_cluster_size", 1) or 1) > 1:
+        raise exception.DatabaseUnavailable(
+            reason="this is a Galera cluster with several nodes. Grants are ordered by row locks, which Galera does "
+            "not share between nodes: send all traffic to one node and set wsrep_on=OFF for it, or use replication"
+        )
+
+
+def _in_short(error: Exception) -> str:
+    inner = getattr(error, "inner_exception", None) or error
+    inner = getattr(inner, "orig", None) or inner
+    return str(inner).split("\n", 1)[0]

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bus: oslo.messaging set up once, for RabbitMQ (``rabbit://``) or in memory (``fake://``).
+
+Every message carries the request's context, and so its request id; values travel typed (objects.wire). Nothing else
+imports oslo.messaging.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import oslo_messaging as messaging
+from oslo_config import cfg
+from oslo_log import log
+
+from nova_lite import exception
+from nova_lite.context import RequestContext
+from nova_lite.objects import wire
+
+LOG = log.getLogger(__name__)
+
+EXCHANGE = "nova_lite"
+CONDUCTOR, SCHEDULER, COMPUTE = "conductor", "scheduler", "compute"
+VERSION = "1.0"
+
+Timeout = messaging.MessagingTimeout
+
+_lock = threading.Lock()
+_transport: messaging.Transport | None = None
+_notifier: messaging.Notifier | None = None
+
+
+class _Serializer(messaging.Serializer):
+    """Contexts as dicts, values as objects.wire has them."""
+
+    def serialize_entity(self, ctxt: Any, entity: Any) -> Any:
+        return wire.to_wire(entity)
+
+    def deserialize_entity(self, ctxt: Any, entity: Any) -> Any:
+        return wire.from_wire(entity)
+
+    def serialize_context(self, ctxt: RequestContext) -> dict[str, Any]:
+        return ctxt.to_dict()
+
+    def deserialize_context(self, ctxt: dict[str, Any]) -> RequestContext:
+        return RequestContext.from_wire(ctxt)
+
+
+def start(conf: cfg.ConfigOpts) -> None:
+    """Connect this process to the bus; to be called after the process has forked. Doing so twice is no error."""
+    global _transport, _notifier
+    with _lock:
+        if _transport is None:
+            messaging.set_transport_defaults(EXCHANGE)
+            _transport = messaging.get_rpc_transport(conf, allowed_remote_exmods=[exception.__name__])
+            _notifier = messaging.Notifier(
+                messaging.get_notification_transport(conf),
+                publisher_id=conf.host,
+                topics=["notifications"],
+                retry=0,
+            )
+
+
+def stop() -> None:
+    """Leave the bus."""
+    global _transport, _notifier
+    with _lock:
+        if _transport is not None:
+            _transport.cleanup()
+        _transport = _notifier = None
+
+
+def transport() -> messaging.Transport:
+    if _transport is None:
+        raise RuntimeError("rpc.start() has not been called")
+    return _transport
+
+
+def client(topic: str, timeout: float | None = None) -> messaging.RPCClient:
+    """Make a client of a topic; its calls raise Timeout after so many seconds."""
+    target = messaging.Target(topic=topic, version=VERSION)
+    return messaging.get_rpc_client(transport(), target, serializer=_Serializer(), timeout=timeout)
+
+
+def server(topic: str, name: str, endpoints: Sequence[object], workers: int) -> messaging.RPCServer:
+    """Make a server of a topic.
+
+    :param name: the server's own name on the topic.
+    :param workers: threads that serve messages.
+    """
+    target = messaging.Target(topic=topic, server=name)
+    return messaging.get_rpc_server(
+        transport(),
+        target,
+        list(endpoints),
+        executor="threading",
+        serializer=_Serializer(),
+        access_policy=messaging.ExplicitRPCAccessPolicy,
+    )
+
+
+expose = messaging.expose
+endpoint_target = messaging.Target(version=VERSION)
+
+
+def notify(context: RequestContext, event_type: str, payload: dict[str, Any], error: bool = False) -> None:
+    """Emit a notification. It is a courtesy: a broker that is away costs a warning, not the operation."""
+    if _notifier is None:
+        return
+    try:
+        (_notifier.error if error else _notifier.info)(context.to_dict(), event_type, payload)
+    except messaging.MessagingException as failure:
+        LOG.warning("notification lost event=%s reason=%s", event_type, failure)
