@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real services for whoever asks: each is started at the first use, and once per run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import NoReturn
+
+import pytest
+
+from tests.fixtures import programs
+from tests.fixtures.mariadb import MariaDB
+from tests.fixtures.rabbitmq import RabbitMQ
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[MariaDB]:
+    """A running MariaDB; a test that stops it starts it again."""
+    try:
+        server = MariaDB()
+    except programs.ProgramMissing as missing:
+        _do_without(missing)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture(scope="session")
+def rabbitmq() -> Iterator[RabbitMQ]:
+    """A running RabbitMQ; a test that stops it starts it again."""
+    try:
+        broker = RabbitMQ()
+    except programs.ProgramMissing as missing:
+        _do_without(missing)
+    try:
+        broker.start()
+        yield broker
+    finally:
+        broker.remove()
+
+
+def _do_without(missing: programs.ProgramMissing) -> NoReturn:
+    """Skip, unless the run has promised that every service is there."""
+    if os.environ.get("NOVA_LITE_REQUIRE_SERVICES") == "1":
+        pytest.fail(str(missing))
+    pytest.skip(str(missing))
