@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Images in Glance, by its API v2: looked up with the user's token, fetched with the service's own credentials.
+
+The credentials and the session are keystoneauth1's, in the group [glance]; [image] endpoint goes before the catalogue.
+nova_lite's own api speaks the same protocol, so compute hosts that do not share its directory use this as well.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from pathlib import Path
+from typing import Any
+
+import requests
+from keystoneauth1 import adapter, loading
+from keystoneauth1 import exceptions as keystone_errors
+from oslo_config import cfg
+
+from nova_lite import exception
+from nova_lite.conf import image as options
+from nova_lite.image.driver import ImageCatalogue, ImageServiceUnavailable, checked_id
+from nova_lite.objects.image import Image
+
+LOG = logging.getLogger(__name__)
+
+_CHUNK = 1 << 20
+
+# What Glance itself says of an image; everything else is a free property. The list is that of its image schema.
+_OWN_KEYS = frozenset(
+    (
+        *("checksum", "container_format", "created_at", "direct_url", "disk_format", "file", "id", "locations"),
+        *("min_disk", "min_ram", "name", "os_hash_algo", "os_hash_value", "os_hidden", "owner", "protected"),
+        *("schema", "self", "size", "status", "stores", "tags", "updated_at", "virtual_size", "visibility"),
+    )
+)
+
+
+class GlanceImages(ImageCatalogue):
+    """A Glance, found through [glance] and [image] endpoint."""
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        options.register_glance(conf)
+        self._conf = conf
+        session = loading.load_session_from_conf_options(
+            conf, options.GLANCE_GROUP, auth=loading.load_auth_from_conf_options(conf, options.GLANCE_GROUP)
+        )
+        self._glance = adapter.Adapter(
+            session=session,
+            service_type="image",
+            region_name=conf.glance.region_name,
+            interface=conf.glance.valid_interfaces,
+            endpoint_override=conf.image.endpoint,
+            user_agent="nova-lite",
+        )
+
+    def show(self, token: str | None, image_id: str) -> Image:
+        path = f"images/{checked_id(image_id)}"
+        response = self._get(path, token)
+        if response.status_code in (401, 403, 404):
+            raise exception.ImageNotFound(image=image_id)
+        if response.status_code != 200:
+            raise ImageServiceUnavailable(reason=f"it answered {response.status_code}.")
+        try:
+            return image_from_glance(response.json())
+        except (ValueError, KeyError, TypeError) as error:
+            raise ImageServiceUnavailable(reason="its answer is not that of an image service.") from error
+
+    def fetch(self, image: Image, destination: Path) -> None:
+        try:
+            response = self._get(f"images/{checked_id(image.id)}/file", None, stream=True)
+        except ImageServiceUnavailable as error:
+            raise exception.BuildFailed(reason=str(error)) from error
+        with response:
+            if response.status_code in (204, 403, 404):
+                raise exception.ImageUnacceptable(image=image.id, reason="the image service has no data of it.")
+            if response.status_code != 200:
+                raise exception.BuildFailed(
+                    reason=f"the image service answered {response.status_code} when asked for image {image.id}."
+                )
+            self._receive(image, response, destination)
+
+    def _get(self, path: str, token: str | None, stream: bool = False) -> requests.Response:
+        """Ask Glance; with a user's token in place of the service's if there is one."""
+        try:
+            url = f"{self._endpoint()}/v2/{path}"
+            headers = {"X-Auth-Token": token} if token else {}
+            response: requests.Response = self._glance.get(
+                url, headers=headers, authenticated=not token, raise_exc=False, stream=stream
+            )
+        except keystone_errors.ClientException as error:
+            LOG.warning("Glance cannot be asked path=%s reason=%s", path, error)
+            raise ImageServiceUnavailable(reason="it cannot be reached, or refuses the service's login.") from error
+        return response
+
+    def _endpoint(self) -> str:
+        endpoint: str | None = self._glance.get_endpoint()
+        if not endpoint:
+            raise ImageServiceUnavailable(
+                reason="its address is unknown; set [image] endpoint, or register it in the catalogue."
+            )
+        return endpoint.rstrip("/").removesuffix("/v2")
+
+    def _receive(self, image: Image, response: requests.Response, destination: Path) -> None:
+        """Write the body, within the allowed size and time; the session's timeout bounds each read alone."""
+        deadline = time.monotonic() + self._conf.image.fetch_timeout
+        limit = self._conf.image.max_size_mb << 20
+        received = 0
+        try:
+            with destination.open("wb") as file:
+                for chunk in response.iter_content(_CHUNK):
+                    received += len(chunk)
+                    if received > limit:
+                        raise exception.ImageUnacceptable(
+                            image=image.id, reason=f"it has more than the {limit >> 20} MiB that are allowed."
+                        )
+                    if time.monotonic() > deadline:
+                        raise exception.BuildFailed(
+                            reason=f"image {image.id} did not arrive within {self._conf.image.fetch_timeout:g} s."
+                        )
+                    file.write(chunk)
+        except requests.RequestException as error:
+            raise exception.BuildFailed(reason=f"image {image.id} arrived only in part. Try again.") from error
+
+
+def image_from_glance(body: dict[str, Any]) -> Image:
+    """Turn Glance's representation of an image into ours."""
+    return Image(
+        id=body["id"],
+        name=body.get("name"),
+        status=body["status"],
+        disk_format=body.get("disk_format"),
+        container_format=body.get("container_format"),
+        size=body.get("size"),
+        min_disk=body.get("min_disk") or 0,
+        min_ram=body.get("min_ram") or 0,
+        owner=body.get("owner"),
+        visibility=body.get("visibility", "private"),
+        checksum=body.get("checksum"),
+        properties={
+            key: str(value) for key, value in body.items() if key not in _OWN_KEYS and isinstance(value, str | int)
+        },
+    )
