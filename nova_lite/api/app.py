@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The WSGI application: routes, and what happens to every request around its resource.
+
+On the way in a request gets its id, its microversion and its user; on the way out the headers that say so. One port
+has three faces: compute (/v2.1), and in the embedded cloud identity (/v3) and image (/image).
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import falcon
+import falcon.media
+import msgspec
+from oslo_log import log
+
+from nova_lite import exception
+from nova_lite.api import auth, errors, microversion, versions
+from nova_lite.api.request import Request
+from nova_lite.api.services import Services
+from nova_lite.api.tokens import Tokens
+from nova_lite.context import RequestContext
+
+LOG = log.getLogger(__name__)
+
+WSGIApp = Callable[[dict[str, Any], Callable[..., Any]], Any]
+
+COMPUTE = "/v2.1"
+
+# Each exports ROUTES, a list of (path below /v2.1, resource class).
+_NOUNS = (
+    "servers",
+    "server_actions",
+    "instance_actions",
+    "server_metadata",
+    "server_tags",
+    "server_addresses",
+    "flavors",
+    "keypairs",
+    "server_groups",
+    "compute_services",
+    "hypervisors",
+    "availability_zones",
+    "aggregates",
+    "limits",
+    "quota_sets",
+    "usage",
+    "extensions",
+)
+
+
+def make_app(services: Services) -> WSGIApp:
+    """Make the application of this process."""
+    embedded = services.conf.auth.strategy == "embedded"
+    tokens = Tokens(services.conf) if embedded else None
+    authenticator = auth.EmbeddedAuthenticator(tokens) if tokens else auth.KeystoneAuthenticator()
+    routes = _compute_routes(services)
+    app: Any = falcon.App(
+        request_type=Request,
+        middleware=[
+            RequestMiddleware(services),
+            auth.AuthMiddleware(authenticator),
+            ProjectSegment(frozenset(path.split("/")[1] for path, _ in routes)),
+        ],
+    )
+    app.req_options.strip_url_path_trailing_slash = True
+    app.resp_options.media_handlers[falcon.MEDIA_JSON] = falcon.media.JSONHandler(
+        dumps=lambda value: msgspec.json.encode(value).decode()
+    )
+    errors.install(app)
+    app.add_route("/", versions.Root(services))
+    app.add_route("/v2", versions.Legacy(services))
+    app.add_route(COMPUTE, versions.Compute(services))
+    for path, resource in routes:
+        app.add_route(COMPUTE + path, resource)
+    if tokens:
+        _add_identity(app, services, tokens)
+    return app if embedded else auth.with_keystone(app, services.conf)
+
+
+def _compute_routes(services: Services) -> list[tuple[str, Any]]:
+    made: dict[type, Any] = {}
+    routes = []
+    for noun in _NOUNS:
+        if importlib.util.find_spec(f"nova_lite.api.{noun}") is None:
+            continue
+        for path, resource in importlib.import_module(f"nova_lite.api.{noun}").ROUTES:
+            if resource not in made:
+                made[resource] = resource(services)
+            routes.append((path, made[resource]))
+    return routes
+
+
+def _add_identity(app: Any, services: Services, tokens: Tokens) -> None:
+    pass
+
+
+class RequestMiddleware:
+    """Gives a request its id and its microversion, and an answer the headers and the log line that tell of them."""
+
+    def __init__(self, services: Services) -> None:
+        self._public_url = (services.conf.api.public_url or "").rstrip("/")
+        self._max_body: int = services.conf.api.max_request_body
+
+    def process_request(self, req: Request, resp: falcon.Response) -> None:
+        req.started = time.monotonic()
+        req.request_id = f"req-{uuid.uuid4()}"
+        req.public_url = self._public_url or f"{req.scheme}://{req.netloc}"
+        req.max_body = self._max_body
+        # Until it is known who asks: what is logged has the request's id.
+        RequestContext(request_id=req.request_id)
+        if is_compute(req):
+            req.version = microversion.requested(
+                req.get_header("OpenStack-API-Version"), req.get_header("X-OpenStack-Nova-API-Version")
+            )
+
+    def process_response(self, req: Request, resp: falcon.Response, resource: object, succeeded: bool) -> None:
+        headers = {"X-OpenStack-Request-ID": req.request_id, "X-Compute-Request-Id": req.request_id}
+        if is_compute(req):
+            headers["OpenStack-API-Version"] = f"compute {req.version}"
+            headers["X-OpenStack-Nova-API-Version"] = str(req.version)
+            headers["Vary"] = "OpenStack-API-Version, X-OpenStack-Nova-API-Version"
+        resp.set_headers(headers)
+        LOG.info(
+            "request method=%s path=%s status=%s bytes=%d seconds=%.3f version=%s",
+            req.method,
+            req.path,
+            resp.status_code,
+            _length(resp),
+            time.monotonic() - req.started,
+            req.version,
+        )
+
+
+def is_compute(req: Request) -> bool:
+    """Tell whether the request is for the compute api, the only one with microversions."""
+    return req.path.startswith(COMPUTE)
+
+
+def _length(resp: falcon.Response) -> int:
+    # What is rendered here is kept by falcon, and not rendered again.
+    body = resp.render_body()
+    return len(body) if body is not None else 0
+
+
+class ProjectSegment:
+    """Takes the project id out of /v2.1/{project_id}/servers, an older form of the path that clients still use."""
+
+    def __init__(self, collections: frozenset[str]) -> None:
+        self._collections = collections
+
+    def process_request(self, req: Request, resp: falcon.Response) -> None:
+        parts = req.path.split("/", 3)
+        if len(parts) < 3 or parts[1] != COMPUTE[1:] or parts[2] in self._collections:
+            return
+        project = req.nova.project_id
+        if parts[2] == project:
+            req.project_segment = f"/{project}"
+            req.path = "/".join((COMPUTE, *parts[3:]))
+        elif len(parts) > 3 and parts[3].split("/")[0] in self._collections:
+            raise exception.BadRequest(
+                f"Malformed request URL: URL's project_id '{parts[2][:64]}' doesn't match Context's project_id "
+                f"'{project}'"
+            )

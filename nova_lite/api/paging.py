@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pages of lists: the query's limit and marker, and the link to what follows."""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nova_lite.api.request import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """At most limit rows, those after the one that marker names."""
+
+    limit: int
+    marker: str | None = None
+
+
+def page(query: dict[str, list[str]], max_limit: int) -> Page:
+    """Read limit and marker from a validated query (validation.PAGE); no limit means the largest."""
+    limits, markers = query.get("limit"), query.get("marker")
+    limit = min(int(limits[0]), max_limit) if limits else max_limit
+    return Page(limit, markers[0] if markers else None)
+
+
+def next_links(req: Request, collection: str, shown: Sequence[Any], page: Page, last_id: str) -> dict[str, Any]:
+    """Return {"<key>_links": [...]} with the link to the next page, or nothing if this page was not full.
+
+    :param collection: the list's path below the version, and the key's name after its last slash.
+    :param last_id: the id of the page's last row, the marker of the next.
+    """
+    if not shown or len(shown) < page.limit:
+        return {}
+    parameters = [(k, v) for k, v in urllib.parse.parse_qsl(req.query_string, True) if k != "marker"]
+    query = urllib.parse.urlencode([*parameters, ("marker", last_id)])
+    path = req.relative_uri.split("?", 1)[0] if not collection else f"/v2.1{req.project_segment}/{collection}"
+    key = collection.split("/")[0].removeprefix("os-").replace("-", "_")
+    return {f"{key}_links": [{"rel": "next", "href": f"{req.public_url}{path}?{query}"}]}

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The request as resource classes see it: who asks, at which microversion, and a body that has been checked.
+
+Middleware (app.py, auth.py) fills in ``nova``, ``version`` and the rest before a resource is called.
+"""
+
+from __future__ import annotations
+
+import functools
+import urllib.parse
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import falcon
+import msgspec
+
+from nova_lite import exception
+from nova_lite.api import microversion, validation
+from nova_lite.api.microversion import Version, Versioned
+from nova_lite.api.validation import Schema
+from nova_lite.context import RequestContext
+
+Method = TypeVar("Method", bound=Callable[..., None])
+
+_decode = msgspec.json.Decoder().decode
+
+
+class Request(falcon.Request):
+    """falcon's request, with what nova_lite adds."""
+
+    #: Who asks; unset (an AttributeError) where no token is needed.
+    nova: RequestContext
+    request_id: str = ""
+    version: Version = microversion.MINIMUM
+    #: The scheme, host and port under which clients reach the api, without a slash at the end.
+    public_url: str = ""
+    #: "/<project id>" where the request's path had one, for links that stay in style.
+    project_segment: str = ""
+    max_body: int = 1 << 20
+    started: float = 0.0
+
+    def json_body(self, schema: Schema | Versioned[Schema]) -> dict[str, Any]:
+        """Return the body, an object that the schema accepts at the request's version.
+
+        :raises BodyTooLarge: it has more than [api]max_request_body bytes.
+        :raises BadRequest: it is not JSON, or not what the schema asks for.
+        """
+        body = self.json_value()
+        if not isinstance(body, dict):
+            raise exception.BadRequest("The request body must be a JSON object.")
+        validation.validate(body, schema, self.version)
+        return body
+
+    def json_value(self) -> Any:
+        """Return the body as any JSON value, not validated."""
+        content_type = (self.content_type or "application/json").split(";", 1)[0].strip().lower()
+        if content_type != "application/json" and not content_type.endswith("+json"):
+            raise exception.BadRequest(f"Unsupported Content-Type {content_type[:100]}: send application/json.")
+        try:
+            return _decode(self.raw_body(self.max_body))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            raise exception.BadRequest("Malformed request body: it is not valid JSON in UTF-8.")
+
+    def raw_body(self, limit: int) -> bytes:
+        """Return the body's bytes.
+
+        :raises BodyTooLarge: there are more than limit.
+        """
+        if (self.content_length or 0) > limit:
+            raise exception.BodyTooLarge(limit=limit)
+        data: bytes = self.body_stream().read(limit + 1)
+        if len(data) > limit:
+            raise exception.BodyTooLarge(limit=limit)
+        return data
+
+    def body_stream(self) -> Any:
+        """Return the body as a file, whether its length is known beforehand or it comes in chunks."""
+        if self.content_length is None and "chunked" in self.get_header("Transfer-Encoding", default="").lower():
+            return self.stream
+        return self.bounded_stream
+
+    def query(self, schema: Schema | Versioned[Schema]) -> dict[str, list[str]]:
+        """Return the query string's parameters, each with all its values, checked against the schema.
+
+        :raises BadRequest: it is not UTF-8, or not what the schema asks for.
+        """
+        parameters: dict[str, list[str]] = {}
+        try:
+            pairs = urllib.parse.parse_qsl(
+                self.query_string, keep_blank_values=True, errors="strict", max_num_fields=1000
+            )
+        except ValueError:
+            raise exception.BadRequest("Malformed query string: it is not valid UTF-8, or has too many fields.")
+        for key, value in pairs:
+            parameters.setdefault(key, []).append(value)
+        validation.validate(parameters, schema, self.version, "query parameters")
+        return parameters
+
+
+def since(text: str) -> Callable[[Method], Method]:
+    """Let a resource's method answer 404 below a microversion."""
+    bound = Version.parse(text)
+    return _bounded(lambda version: version >= bound)
+
+
+def until(text: str) -> Callable[[Method], Method]:
+    """Let a resource's method answer 404 above a microversion."""
+    bound = Version.parse(text)
+    return _bounded(lambda version: version <= bound)
+
+
+def _bounded(serves: Callable[[Version], bool]) -> Callable[[Method], Method]:
+    def decorate(method: Method) -> Method:
+        @functools.wraps(method)
+        def checked(self: Any, req: Request, resp: falcon.Response, **ids: str) -> None:
+            if not serves(req.version):
+                raise exception.NotFound(f"API version {req.version} is not supported on this method.")
+            method(self, req, resp, **ids)
+
+        return checked  # type: ignore[return-value]
+
+    return decorate
