@@ -466,9 +466,9 @@ _image_decoder = msgspec.json.Decoder(Image | None)
 _networks_decoder = msgspec.json.Decoder(tuple[objects.NetworkRequest, ...])
 
 
-def flavor_of(row: Instance) -> Flavor:
-    """Return the flavor that the instance pinned."""
-    return _flavor_decoder.decode(row.flavor)
+def flavor_from(text: str) -> Flavor:
+    """Read the flavor column: the flavor that an instance pinned."""
+    return _flavor_decoder.decode(text)
 
 
 def image_of(row: Instance) -> Image | None:
@@ -487,7 +487,7 @@ def to_object(row: Instance, host: str | None = None, node: str | None = None) -
         hostname=row.hostname,
         project_id=row.project_id,
         user_id=row.user_id,
-        flavor=flavor_of(row),
+        flavor=flavor_from(row.flavor),
         node=node or row.node or "",
         host=host or row.host or "",
         image=image_of(row),
@@ -519,7 +519,7 @@ def to_request_spec(
         consumer=row.uuid,
         project_id=row.project_id,
         resources=Resources(row.vcpus, row.memory_mb, row.disk_gb),
-        flavor=flavor_of(row),
+        flavor=flavor_from(row.flavor),
         group=group,
         availability_zone=row.requested_zone,
         image_properties=image.properties if image else {},
