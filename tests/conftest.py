@@ -19,7 +19,7 @@ def mariadb() -> Iterator[MariaDB]:
     """A running MariaDB; a test that stops it starts it again."""
     try:
         server = MariaDB()
-    except programs.ProgramMissing as missing:
+    except programs.ProgramMissingError as missing:
         _do_without(missing)
     try:
         server.start()
@@ -33,7 +33,7 @@ def rabbitmq() -> Iterator[RabbitMQ]:
     """A running RabbitMQ; a test that stops it starts it again."""
     try:
         broker = RabbitMQ()
-    except programs.ProgramMissing as missing:
+    except programs.ProgramMissingError as missing:
         _do_without(missing)
     try:
         broker.start()
@@ -42,7 +42,7 @@ def rabbitmq() -> Iterator[RabbitMQ]:
         broker.remove()
 
 
-def _do_without(missing: programs.ProgramMissing) -> NoReturn:
+def _do_without(missing: programs.ProgramMissingError) -> NoReturn:
     """Skip, unless the run has promised that every service is there."""
     if os.environ.get("NOVA_LITE_REQUIRE_SERVICES") == "1":
         pytest.fail(str(missing))
