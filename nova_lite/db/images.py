@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the embedded image service knows of its images; their content is in files."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+
+from nova_lite import exception
+from nova_lite.db.clock import now
+from nova_lite.db.models import images
+
+QUEUED, SAVING, ACTIVE, KILLED = "queued", "saving", "active", "killed"
+PUBLIC, PRIVATE, SHARED, COMMUNITY = "public", "private", "shared", "community"
+
+SORT_KEYS = ("name", "status", "container_format", "disk_format", "size", "id", "created_at", "updated_at")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredImage:
+    """An image's row. sizes are in bytes, min_disk in GiB, min_ram in MiB; hash_value is SHA-512, checksum MD5."""
+
+    uuid: str
+    name: str | None
+    owner: str
+    status: str
+    visibility: str
+    disk_format: str | None
+    container_format: str | None
+    size: int | None
+    virtual_size: int | None
+    checksum: str | None
+    hash_value: str | None
+    min_disk: int
+    min_ram: int
+    protected: bool
+    hidden: bool
+    tags: tuple[str, ...]
+    properties: dict[str, str]
+    created_at: datetime.datetime
+    updated_at: datetime.datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Which images to list. project_id is whose images are seen beside the public ones, None for everybody's."""
+
+    project_id: str | None = None
+    ids: tuple[str, ...] | None = None
+    equal: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    hidden: bool = False
+    sort_key: str = "created_at"
+    descending: bool = True
+    marker: str | None = None
+    limit: int = 25
+
+
+_COLUMNS = tuple(images.c[name] for name in StoredImage.__dataclass_fields__)
+
+
+def _image(row: sa.Row[Any]) -> StoredImage:
+    values = dict(row._mapping)
+    values["tags"] = tuple(json.loads(values["tags"]))
+    values["properties"] = json.loads(values["properties"])
+    return StoredImage(**values)
+
+
+def _visible_to(project_id: str | None) -> sa.ColumnElement[bool]:
+    if project_id is None:
+        return sa.true()
+    return sa.or_(images.c.owner == project_id, images.c.visibility.in_((PUBLIC, COMMUNITY)))
+
+
+def get(conn: sa.Connection, image_id: str, project_id: str | None = None) -> StoredImage:
+    """Return an image.
+
+    :param project_id: who must be able to see it, None for anybody.
+    :raises ImageNotFound: there is none, or the project cannot see it.
+    """
+    row = conn.execute(sa.select(*_COLUMNS).where(images.c.uuid == image_id, _visible_to(project_id))).first()
+    if row is None:
+        raise exception.ImageNotFound(image=image_id)
+    return _image(row)
+
+
+def search(conn: sa.Connection, wanted: Search) -> list[StoredImage]:
+    """List images.
+
+    :raises BadRequest: the marker is no image's id.
+    """
+    statement = sa.select(*_COLUMNS).where(_visible_to(wanted.project_id), images.c.hidden.is_(wanted.hidden))
+    if wanted.ids is not None:
+        statement = statement.where(images.c.uuid.in_(wanted.ids))
+    for name, values in wanted.equal.items():
+        statement = statement.where(images.c[name].in_(values))
+    key = images.c.uuid if wanted.sort_key == "id" else images.c[wanted.sort_key]
+    if wanted.marker is not None:
+        statement = statement.where(_after(conn, key, wanted))
+    order = (key.desc(), images.c.id.desc()) if wanted.descending else (key.asc(), images.c.id.asc())
+    return [_image(row) for row in conn.execute(statement.order_by(*order).limit(wanted.limit))]
+
+
+def _after(conn: sa.Connection, key: sa.Column[Any], wanted: Search) -> sa.ColumnElement[bool]:
+    row = conn.execute(sa.select(key, images.c.id).where(images.c.uuid == wanted.marker)).first()
+    if row is None:
+        raise exception.BadRequest(f"Image {wanted.marker} could not be found: it cannot be a marker.")
+    value, identifier = row
+    if wanted.descending:
+        return sa.or_(key < value, sa.and_(key == value, images.c.id < identifier))
+    return sa.or_(key > value, sa.and_(key == value, images.c.id > identifier))
+
+
+def create(conn: sa.Connection, image_id: str, owner: str, values: dict[str, Any]) -> StoredImage:
+    """Write an image that waits for its content.
+
+    :raises Conflict: the id is taken.
+    """
+    if conn.execute(sa.select(images.c.id).where(images.c.uuid == image_id)).first():
+        raise exception.Conflict(f"Image ID {image_id} already exists!")
+    conn.execute(
+        sa.insert(images).values(
+            **{
+                "visibility": SHARED,
+                "tags": "[]",
+                "properties": "{}",
+                **_columns(values),
+                "uuid": image_id,
+                "owner": owner,
+                "status": QUEUED,
+            }
+        )
+    )
+    return get(conn, image_id)
+
+
+def _columns(values: dict[str, Any]) -> dict[str, Any]:
+    columns = dict(values)
+    if "tags" in columns:
+        columns["tags"] = json.dumps(sorted(set(columns["tags"])))
+    if "properties" in columns:
+        columns["properties"] = json.dumps(columns["properties"])
+    return columns
+
+
+def lock(conn: sa.Connection, image_id: str) -> StoredImage:
+    """Lock an image's row and return it.
+
+    :raises ImageNotFound: there is none.
+    """
+    row = conn.execute(sa.select(*_COLUMNS).where(images.c.uuid == image_id).with_for_update()).first()
+    if row is None:
+        raise exception.ImageNotFound(image=image_id)
+    return _image(row)
+
+
+def update(conn: sa.Connection, image_id: str, values: dict[str, Any]) -> StoredImage:
+    """Change an image's columns and return it as it is then.
+
+    :raises ImageNotFound: there is none.
+    """
+    conn.execute(sa.update(images).where(images.c.uuid == image_id).values(**_columns(values), updated_at=now()))
+    return get(conn, image_id)
+
+
+def advance(conn: sa.Connection, image_id: str, before: Sequence[str], after: str, **values: Any) -> bool:
+    """Change an image's status if it is one of those before; tell whether it was.
+
+    A compare-and-set: of two uploads to one image, one goes on.
+    """
+    mine = sa.and_(images.c.uuid == image_id, images.c.status.in_(before))
+    changed = conn.execute(sa.update(images).where(mine).values(status=after, updated_at=now(), **_columns(values)))
+    return changed.rowcount == 1
+
+
+def delete(conn: sa.Connection, image_id: str) -> None:
+    conn.execute(sa.delete(images).where(images.c.uuid == image_id))
