@@ -291,15 +291,21 @@ def get_many(conn: sa.Connection, uuids: Sequence[str], include_deleted: bool = 
     return [Instance._make(row) for row in conn.execute(statement)]
 
 
+def lock_any(conn: sa.Connection, uuid: str) -> Instance | None:
+    """Lock the row of an instance that is not deleted, and return it as the last holder of the lock left it."""
+    row = conn.execute(sa.select(*COLUMNS).where(instances.c.uuid == uuid).with_for_update()).one_or_none()
+    return None if row is None or row.deleted else Instance._make(row)
+
+
 def lock(conn: sa.Connection, uuid: str) -> Instance:
-    """Lock the row of an instance that is not deleted, and return it as the last holder of the lock left it.
+    """Do what ``lock_any`` does for a caller who cannot do without.
 
     :raises InstanceNotFound: there is none, or it is deleted.
     """
-    row = conn.execute(sa.select(*COLUMNS).where(instances.c.uuid == uuid).with_for_update()).one_or_none()
-    if row is None or row.deleted:
+    row = lock_any(conn, uuid)
+    if row is None:
         raise exception.InstanceNotFound(uuid=uuid)
-    return Instance._make(row)
+    return row
 
 
 def update(conn: sa.Connection, uuid: str, **values: Any) -> Instance:
@@ -471,6 +477,11 @@ def flavor_from(text: str) -> Flavor:
     return _flavor_decoder.decode(text)
 
 
+def flavor_of(row: Instance) -> Flavor:
+    """Return the flavor that the instance pinned."""
+    return flavor_from(row.flavor)
+
+
 def image_of(row: Instance) -> Image | None:
     """Return the image as it was when the instance was created."""
     return _image_decoder.decode(row.image)
@@ -487,7 +498,7 @@ def to_object(row: Instance, host: str | None = None, node: str | None = None) -
         hostname=row.hostname,
         project_id=row.project_id,
         user_id=row.user_id,
-        flavor=flavor_from(row.flavor),
+        flavor=flavor_of(row),
         node=node or row.node or "",
         host=host or row.host or "",
         image=image_of(row),
@@ -519,7 +530,7 @@ def to_request_spec(
         consumer=row.uuid,
         project_id=row.project_id,
         resources=Resources(row.vcpus, row.memory_mb, row.disk_gb),
-        flavor=flavor_from(row.flavor),
+        flavor=flavor_of(row),
         group=group,
         availability_zone=row.requested_zone,
         image_properties=image.properties if image else {},
