@@ -34,7 +34,10 @@ class Forbidden(NovaLiteError):
 
 
 class QuotaExceeded(Forbidden):
-    template = "Quota exceeded for {resource}: requested {requested}, but already used {used} of {limit}. Delete some or ask the operator for more."
+    template = (
+        "Quota exceeded for {resource}: Requested {requested}, but already used {used} of {limit} {resource}. "
+        "Delete some or ask the operator for more."
+    )
 
 
 class NotFound(NovaLiteError):

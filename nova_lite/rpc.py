@@ -11,6 +11,8 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+import kombu.connection
+import kombu.exceptions
 import oslo_messaging as messaging
 from oslo_config import cfg
 from oslo_log import log
@@ -26,6 +28,7 @@ CONDUCTOR, SCHEDULER, COMPUTE = "conductor", "scheduler", "compute"
 VERSION = "1.0"
 
 Timeout = messaging.MessagingTimeout
+RemoteFailure = messaging.RemoteError
 
 _lock = threading.Lock()
 _transport: messaging.Transport | None = None
@@ -61,6 +64,36 @@ def start(conf: cfg.ConfigOpts) -> None:
                 topics=["notifications"],
                 retry=0,
             )
+
+
+def check(conf: cfg.ConfigOpts) -> None:
+    """Make sure that the broker answers; called once when a process starts.
+
+    :raises BusUnavailable: with a one-line reason that holds no password.
+    """
+    url = messaging.TransportURL.parse(conf)
+    if not url.transport.startswith("rabbit"):
+        return
+    failures = []
+    for host in url.hosts:
+        where = f"{host.hostname}:{host.port or 5672}"
+        connection = kombu.connection.Connection(
+            transport="pyamqp",
+            hostname=host.hostname,
+            port=host.port,
+            userid=host.username,
+            password=host.password,
+            virtual_host=url.virtual_host or "/",
+            connect_timeout=5,
+            ssl=conf.oslo_messaging_rabbit.ssl if "oslo_messaging_rabbit" in conf else False,
+        )
+        try:
+            with connection:
+                connection.connect()
+            return
+        except (OSError, kombu.exceptions.KombuError, *connection.connection_errors) as error:
+            failures.append(f"{where}: {str(error) or type(error).__name__}")
+    raise exception.BusUnavailable(reason="; ".join(failures))
 
 
 def stop() -> None:

@@ -24,9 +24,15 @@ class ConductorAPI:
         """Hint that these operations (uuids) wait to be worked on."""
         self._client.cast(context, "run", operations=list(operations))
 
-    def register(self, context: RequestContext, server: str, nodes: Sequence[NodeInventory]) -> list[NodeRecord]:
-        """Report the nodes that a compute process serves; makes their rows or brings them up to date."""
-        return self._client.call(context, "register", server=server, nodes=list(nodes))
+    def register(
+        self, context: RequestContext, server: str, nodes: Sequence[NodeInventory], starting: bool
+    ) -> list[NodeRecord]:
+        """Report the nodes that a compute process serves; makes their rows or brings them up to date.
+
+        :param starting: whether the process has just started, and so works on nothing that it was given before.
+        :raises Conflict: a node's identity does not match the one on record.
+        """
+        return self._client.call(context, "register", server=server, nodes=list(nodes), starting=starting)
 
     def heartbeat(self, context: RequestContext, hosts: Sequence[str], server: str, operations: Sequence[str]) -> None:
         """Say that the hosts' compute service is alive, and renew the leases of the operations that it works on."""

@@ -51,7 +51,6 @@ def load(arguments: Sequence[str], program: str, default_files: list[str] | None
         logging_context_format_string=(
             "%(asctime)s.%(msecs)03d %(process)d %(levelname)s %(name)s [%(request_id)s] %(message)s"
         ),
-        logging_default_format_string="%(asctime)s.%(msecs)03d %(process)d %(levelname)s %(name)s [-] %(message)s",
         default_log_levels=[
             "sqlalchemy=WARNING",
             "alembic=INFO",

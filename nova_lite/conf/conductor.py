@@ -47,6 +47,13 @@ OPTIONS = [
         help="Seconds for which an operation waits for a compute host that went down in the middle of it; then it "
         "ends with an explanation.",
     ),
+    cfg.FloatOpt(
+        "scheduler_patience",
+        default=300.0,
+        min=1,
+        max=86400,
+        help="Seconds for which a build waits while no scheduler answers; then it ends with an explanation.",
+    ),
     cfg.IntOpt(
         "disable_after_build_failures",
         default=10,

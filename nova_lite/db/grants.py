@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Any
 
 import sqlalchemy as sa
 
-from nova_lite.db.clock import now
+from nova_lite.db.clock import Timestamp, now
 from nova_lite.db.models import allocations, compute_nodes, grants, server_groups
 from nova_lite.objects.ledger import Grant, GroupBooks, Ledger, NodeBooks
 from nova_lite.objects.resources import Resources
@@ -31,7 +32,7 @@ class GrantRequest:
     group_id: int | None = None
 
 
-def write(conn: sa.Connection, requests: Sequence[GrantRequest], lifetime: float) -> None:
+def write(conn: sa.Connection, requests: Sequence[GrantRequest], lifetime: float) -> list[int | None]:
     """Write a grant for each request whose node still exists, each with the next ticket of its node and group.
 
     Locks the nodes, then the groups, both by ascending id; the tickets are handed out under those locks, so their
@@ -40,6 +41,7 @@ def write(conn: sa.Connection, requests: Sequence[GrantRequest], lifetime: float
     of requests; run again after an unknown outcome it replaces what it wrote.
 
     :param lifetime: seconds until the grants expire.
+    :returns: the ticket of each request's grant on its node, None for those whose node is gone.
     """
     nodes, at = _lock_nodes(conn, {request.node_id for request in requests})
     groups = _lock_groups(conn, {request.group_id for request in requests if request.group_id is not None})
@@ -63,7 +65,7 @@ def write(conn: sa.Connection, requests: Sequence[GrantRequest], lifetime: float
         if request.node_id in nodes
     ]
     if not rows:
-        return
+        return [None for _request in requests]
     # Tickets need not be without gaps: raising all rows by the batch's size takes one statement.
     for table, locked in ((compute_nodes, nodes), (server_groups, groups)):
         if locked:
@@ -73,17 +75,21 @@ def write(conn: sa.Connection, requests: Sequence[GrantRequest], lifetime: float
                 .values(ticket=table.c.ticket + len(requests), updated_at=now())
             )
     conn.execute(sa.insert(grants), rows)
+    return [
+        nodes[request.node_id] + place if request.node_id in nodes else None
+        for place, request in enumerate(requests, start=1)
+    ]
 
 
-def _lock_nodes(conn: sa.Connection, ids: Iterable[int]) -> tuple[dict[int, int], sa.DateTime]:
+def _lock_nodes(conn: sa.Connection, ids: Iterable[int]) -> tuple[dict[int, int], datetime]:
     statement = (
-        sa.select(compute_nodes.c.id, compute_nodes.c.ticket, sa.type_coerce(now(), compute_nodes.c.created_at.type))
+        sa.select(compute_nodes.c.id, compute_nodes.c.ticket, sa.type_coerce(now(), Timestamp))
         .where(compute_nodes.c.id.in_(sorted(ids)))
         .order_by(compute_nodes.c.id)
         .with_for_update()
     )
     rows = conn.execute(statement).all()
-    return {row[0]: row[1] for row in rows}, rows[-1][2] if rows else None  # type: ignore[return-value]
+    return {row[0]: row[1] for row in rows}, rows[-1][2] if rows else datetime.min
 
 
 def _lock_groups(conn: sa.Connection, ids: Iterable[int | None]) -> dict[int | None, int]:
@@ -113,8 +119,9 @@ _GRANT_COLUMNS = (
 )
 
 
-def _grant(row: sa.Row[tuple[int, str, str, int, int, int, int, int, int | None, int | None]]) -> Grant:
-    return Grant(row[0], row[1], row[2], row[3], row[4], Resources(row[5], row[6], row[7]), row[8], row[9])
+def _grant(row: Any) -> Grant:
+    amounts = Resources(row.vcpus, row.memory_mb, row.disk_gb)
+    return Grant(row.id, row.consumer, row.migration, row.node_id, row.ticket, amounts, row.group_id, row.group_ticket)
 
 
 NODE_BOOKS_COLUMNS = (
@@ -141,7 +148,7 @@ def node_books(row: Sequence[float]) -> NodeBooks:
 
 
 def read_ledger(conn: sa.Connection, node_ids: Iterable[int], group_ids: Iterable[int] = ()) -> Ledger:
-    """Read what is needed to judge every grant on the nodes and in the groups, from the snapshot of a ``Database.read``.
+    """Read what is needed to judge every grant on the nodes and in the groups; to be called in a ``Database.read``.
 
     Follows grants of affinity groups to the group's other grants and their nodes, until nothing new turns up; that is
     at most a step or two, since few first members of affinity groups are in flight at once. Grants past their expiry
@@ -157,8 +164,8 @@ def read_ledger(conn: sa.Connection, node_ids: Iterable[int], group_ids: Iterabl
             statement = sa.select(*NODE_BOOKS_COLUMNS).where(compute_nodes.c.id.in_(by_node))
             nodes.update((row[0], node_books(row)) for row in conn.execute(statement))
         if by_group:
-            groups.update(_read_groups(conn, by_group))
-        mine = grants.c.node_id.in_(by_node)
+            groups.update(read_groups(conn, by_group))
+        mine: sa.ColumnElement[bool] = grants.c.node_id.in_(by_node)
         if by_group:
             mine = sa.or_(mine, grants.c.group_id.in_(by_group))
         for row in conn.execute(sa.select(*_GRANT_COLUMNS).where(mine)):
@@ -169,7 +176,8 @@ def read_ledger(conn: sa.Connection, node_ids: Iterable[int], group_ids: Iterabl
     return Ledger(nodes, groups, tuple(found.values()))
 
 
-def _read_groups(conn: sa.Connection, ids: Sequence[int]) -> dict[int, GroupBooks]:
+def read_groups(conn: sa.Connection, ids: Sequence[int]) -> dict[int, GroupBooks]:
+    """Read the groups with their allocated members by node."""
     members: dict[int, dict[int, int]] = {group_id: {} for group_id in ids}
     statement = (
         sa.select(allocations.c.group_id, allocations.c.node_id, sa.func.count(sa.distinct(allocations.c.consumer)))
@@ -188,7 +196,7 @@ def read_whole_ledger(conn: sa.Connection, group_ids: Iterable[int] = ()) -> Led
     nodes = {row[0]: node_books(row) for row in conn.execute(sa.select(*NODE_BOOKS_COLUMNS))}
     found = tuple(_grant(row) for row in conn.execute(sa.select(*_GRANT_COLUMNS)))
     ids = {grant.group_id for grant in found if grant.group_id is not None} | set(group_ids)
-    return Ledger(nodes, _read_groups(conn, sorted(ids)) if ids else {}, found)
+    return Ledger(nodes, read_groups(conn, sorted(ids)) if ids else {}, found)
 
 
 def remove(conn: sa.Connection, lost: Sequence[Grant]) -> None:

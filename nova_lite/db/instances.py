@@ -308,6 +308,12 @@ def lock(conn: sa.Connection, uuid: str) -> Instance:
     return row
 
 
+def lock_if_there(conn: sa.Connection, uuid: str) -> Instance | None:
+    """Lock the row of an instance and return it; None if there is none, or it is deleted."""
+    row = conn.execute(sa.select(*COLUMNS).where(instances.c.uuid == uuid).with_for_update()).one_or_none()
+    return None if row is None or row.deleted else Instance._make(row)
+
+
 def update(conn: sa.Connection, uuid: str, **values: Any) -> Instance:
     """Change columns of an instance; return the row as it is afterwards.
 

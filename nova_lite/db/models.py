@@ -8,6 +8,8 @@ Documents (flavor as pinned, hints, metadata) are JSON text: nothing ever search
 
 from __future__ import annotations
 
+import datetime
+
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql
 
@@ -33,11 +35,11 @@ def _id() -> sa.Column[int]:
     return sa.Column("id", Id, primary_key=True, autoincrement=True)
 
 
-def _created() -> sa.Column[sa.DateTime]:
+def _created() -> sa.Column[datetime.datetime]:
     return sa.Column("created_at", Timestamp, nullable=False, default=now())
 
 
-def _updated() -> sa.Column[sa.DateTime]:
+def _updated() -> sa.Column[datetime.datetime]:
     return sa.Column("updated_at", Timestamp, nullable=False, default=now(), onupdate=now())
 
 
@@ -86,9 +88,9 @@ compute_nodes = _table(
     sa.Column("vm_modes", Text, nullable=False),
     *_amounts("total_"),
     *_amounts("reserved_"),
-    sa.Column("cpu_allocation_ratio", sa.Float, nullable=False),
-    sa.Column("ram_allocation_ratio", sa.Float, nullable=False),
-    sa.Column("disk_allocation_ratio", sa.Float, nullable=False),
+    sa.Column("cpu_allocation_ratio", sa.Double, nullable=False),
+    sa.Column("ram_allocation_ratio", sa.Double, nullable=False),
+    sa.Column("disk_allocation_ratio", sa.Double, nullable=False),
     # The sum of the node's allocations, kept in the transaction that changes them.
     *_amounts("used_"),
     sa.Column("instances", sa.Integer, nullable=False, default=0),
@@ -261,7 +263,7 @@ flavors = _table(
     sa.Column("root_gb", sa.Integer, nullable=False),
     sa.Column("ephemeral_gb", sa.Integer, nullable=False, default=0),
     sa.Column("swap_mb", sa.Integer, nullable=False, default=0),
-    sa.Column("rxtx_factor", sa.Float, nullable=False, default=1.0),
+    sa.Column("rxtx_factor", sa.Double, nullable=False, default=1.0),
     sa.Column("is_public", sa.Boolean, nullable=False, default=True),
     sa.Column("disabled", sa.Boolean, nullable=False, default=False),
     sa.Column("description", Text),

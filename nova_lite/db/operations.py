@@ -14,14 +14,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
+from oslo_db import exception as db_exception
 
-from nova_lite.db.clock import now
+from nova_lite.db.clock import Timestamp, now
 from nova_lite.db.models import operation_steps, operations
 
 ACTIVE, SUCCEEDED, FAILED, CANCELLED = "active", "succeeded", "failed", "cancelled"
 
 # Kinds, by the names that the API shows as actions.
 CREATE, DELETE, START, STOP, REBOOT = "create", "delete", "start", "stop", "reboot"
+
+
+class Moved(db_exception.DBDeadlock):
+    """Rows changed between being read and being written: the whole transaction is to be run again, as after a
+    deadlock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +158,27 @@ def renew(conn: sa.Connection, uuids: Sequence[str], owner: str, lease: float) -
     )
 
 
+def abandon(conn: sa.Connection, owner: str) -> int:
+    """Let go of all that an owner held, because it starts anew; sweeps take over at once. Returns how many."""
+    return conn.execute(
+        sa.update(operations)
+        .where(operations.c.owner == owner, operations.c.status == ACTIVE)
+        .values(lease_expires_at=now())
+    ).rowcount
+
+
+def overdue(conn: sa.Connection, uuids: Sequence[str], patience: float) -> set[str]:
+    """Return those of the operations that have stood at their step for longer than so many seconds."""
+    late = operations.c.updated_at < now(-patience)
+    return set(conn.execute(sa.select(operations.c.uuid).where(operations.c.uuid.in_(uuids), late)).scalars())
+
+
+def older(conn: sa.Connection, uuids: Sequence[str], seconds: float) -> set[str]:
+    """Return those of the operations that were accepted longer ago than so many seconds."""
+    old = operations.c.created_at < now(-seconds)
+    return set(conn.execute(sa.select(operations.c.uuid).where(operations.c.uuid.in_(uuids), old)).scalars())
+
+
 def finish(conn: sa.Connection, uuids: Sequence[str], status: str, message: str | None = None) -> list[str]:
     """End those of the operations that are still active; return their uuids."""
     mine = sa.and_(operations.c.uuid.in_(uuids), operations.c.status == ACTIVE)
@@ -185,18 +212,25 @@ def get_many(conn: sa.Connection, uuids: Sequence[str]) -> list[Operation]:
     return [_operation(row) for row in rows]
 
 
+def database_time(conn: sa.Connection) -> datetime.datetime:
+    """Return the database's time, for rows that are written many at once: a literal keeps them in one statement."""
+    return conn.execute(sa.select(sa.type_coerce(now(), Timestamp))).scalar_one()
+
+
 def add_steps(
     conn: sa.Connection,
     operation_ids: Sequence[int],
     event: str,
     at: datetime.datetime,
     host: str | None = None,
+    finished: bool = False,
 ) -> None:
-    """Begin the same step of each operation.
+    """Begin the same step of each operation, or note one that is finished already.
 
-    :param at: the database's time, read in this transaction: a literal lets the driver send one statement for all.
+    :param at: the database's time (``database_time``).
     """
-    rows = [{"operation_id": i, "event": event, "host": host, "started_at": at} for i in operation_ids]
+    ending = {"finished_at": at, "result": "Success"} if finished else {}
+    rows = [{"operation_id": i, "event": event, "host": host, "started_at": at, **ending} for i in operation_ids]
     conn.execute(sa.insert(operation_steps), rows)
 
 

@@ -1,1 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
+"""What a filter is. Each filter has a module of its own here and an entry point in nova_lite.filters."""
+
+from __future__ import annotations
+
+import abc
+from typing import ClassVar
+
+from nova_lite.scheduler.request import Request
+from nova_lite.scheduler.view import Mask, View
+
+
+class Filter(abc.ABC):
+    """One reason to turn hosts away.
+
+    depends_on_usage tells whether the answer changes with what is booked; if not, it is kept until the view's
+    generation changes.
+    """
+
+    depends_on_usage: ClassVar[bool] = False
+
+    @abc.abstractmethod
+    def passes(self, view: View, request: Request) -> Mask | None:
+        """Return for each row whether the host passes, None if all do."""
+
+    @abc.abstractmethod
+    def explain(self, request: Request) -> str:
+        """Return why a host was turned away, to be read after "N hosts"."""

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The conductor process: drives operations, and is the database's only writer for the computes.
+
+Operations come as hints (from the api, or from this very process) or from the sweep, and go one way: they are claimed,
+batch by batch, and routed by their kind to the task that drives them. Whoever is not claimed is somebody else's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from oslo_config import cfg
+from oslo_db import exception as db_exception
+from oslo_log import log
+
+from nova_lite import rpc
+from nova_lite.batching import Batcher
+from nova_lite.compute.rpcapi import ComputeAPI
+from nova_lite.conductor.leases import Leases
+from nova_lite.conductor.tasks import Task, Tools
+from nova_lite.conductor.tasks.action import KINDS as ACTION_KINDS
+from nova_lite.conductor.tasks.action import ActionTask
+from nova_lite.conductor.tasks.build import BuildTask
+from nova_lite.context import RequestContext
+from nova_lite.db import actions, operations, registry
+from nova_lite.db.operations import Operation
+from nova_lite.db.session import Database
+from nova_lite.objects.action import ActionOutcome
+from nova_lite.objects.build import BuildOutcome, Claim, ClaimOutcome
+from nova_lite.objects.instance import DomainInfo
+from nova_lite.objects.node import NodeInventory, NodeRecord
+from nova_lite.scheduler.rpcapi import SchedulerAPI
+from nova_lite.service import Heartbeat, Periodic, Service
+
+LOG = log.getLogger(__name__)
+
+
+class Router:
+    """Claims operations and routes them to the tasks that drive them."""
+
+    def __init__(self, conf: cfg.ConfigOpts, db: Database) -> None:
+        self._conf = conf
+        self._db = db
+        self.leases = Leases(conf, db)
+        scheduler = SchedulerAPI(conf.conductor.scheduler_timeout)
+        tools = Tools(conf, db, self.leases, scheduler, ComputeAPI(), self.hint)
+        self.builds = BuildTask(tools)
+        self.actions = ActionTask(tools)
+        limit = conf.conductor.build_batch
+        # Two threads per family: one batch may wait for a scheduler while the next is on its way.
+        self._queues: dict[str, Batcher[Operation, None]] = {
+            operations.CREATE: Batcher("builds", _driver(self.builds), limit, threads=2)
+        }
+        acting: Batcher[Operation, None] = Batcher("actions", _driver(self.actions), limit, threads=2)
+        self._queues |= dict.fromkeys(ACTION_KINDS, acting)
+        self._hints: Batcher[str, None] = Batcher("hints", self._claim, limit)
+
+    def hint(self, operation_uuids: Sequence[str]) -> None:
+        """Look at these operations soon."""
+        self._hints.submit(list(operation_uuids))
+
+    def sweep(self) -> None:
+        """Take over operations whose lease ran out: whoever worked on them is dead, or their hint was lost."""
+        limit, lease = self._conf.conductor.sweep_batch, self.leases.seconds
+        taken = self._db.write(lambda conn: operations.claim_abandoned(conn, self.leases.owner, lease, limit))
+        if taken:
+            LOG.info("taken over operations=%s", ",".join(f"{each.kind}:{each.uuid}" for each in taken))
+            self._route(taken)
+
+    def stop(self) -> None:
+        self._hints.stop()
+        for queue in {id(queue): queue for queue in self._queues.values()}.values():
+            queue.stop()
+        self.leases.stop()
+
+    def _claim(self, operation_uuids: Sequence[str]) -> list[None]:
+        owner, lease = self.leases.owner, self.leases.seconds
+        self._route(self._db.write(lambda conn: operations.claim(conn, operation_uuids, owner, lease)))
+        return [None] * len(operation_uuids)
+
+    def _route(self, claimed: Sequence[Operation]) -> None:
+        by_queue: dict[int, tuple[Batcher[Operation, None], list[Operation]]] = {}
+        for operation in claimed:
+            queue = self._queues.get(operation.kind)
+            if queue is None:
+                LOG.error("operation of an unknown kind operation=%s kind=%s", operation.uuid, operation.kind)
+                continue
+            by_queue.setdefault(id(queue), (queue, []))[1].append(operation)
+        for queue, mine in by_queue.values():
+            self.leases.hold(operation.uuid for operation in mine)
+            queue.submit(mine)
+
+
+def _driver(task: Task) -> Any:
+    def drive(batch: Sequence[Operation]) -> list[None]:
+        try:
+            task.drive(batch)
+        except Exception:
+            # The leases are let go without being ended: the sweep comes back to what is left of the batch.
+            LOG.exception("operations left to the sweep operations=%s", ",".join(each.uuid for each in batch))
+            task.tools.leases.let_go(each.uuid for each in batch)
+        return [None] * len(batch)
+
+    return drive
+
+
+class Endpoint:
+    """What the bus may call."""
+
+    target = rpc.endpoint_target
+
+    def __init__(self, conf: cfg.ConfigOpts, db: Database, router: Router) -> None:
+        self._conf = conf
+        self._db = db
+        self._router = router
+
+    @rpc.expose
+    def run(self, context: RequestContext, operations: list[str]) -> None:
+        self._router.hint(operations)
+
+    @rpc.expose
+    def consume_grants(self, context: RequestContext, claims: list[Claim]) -> list[ClaimOutcome]:
+        return self._router.builds.consume(claims)
+
+    @rpc.expose
+    def finish_builds(self, context: RequestContext, outcomes: list[BuildOutcome]) -> None:
+        self._router.builds.finish(outcomes)
+
+    @rpc.expose
+    def finish_actions(self, context: RequestContext, outcomes: list[ActionOutcome]) -> None:
+        self._router.actions.finish(outcomes)
+
+    @rpc.expose
+    def register(
+        self, context: RequestContext, server: str, nodes: list[NodeInventory], starting: bool
+    ) -> list[NodeRecord]:
+        records = [self._register(server, node) for node in nodes]
+        if starting:
+            left = self._db.write(lambda conn: operations.abandon(conn, server))
+            LOG.info("compute registered server=%s nodes=%d operations_left=%d", server, len(nodes), left)
+        return records
+
+    def _register(self, server: str, node: NodeInventory) -> NodeRecord:
+        def unit(conn: Any) -> NodeRecord:
+            service_id = registry.register_service(conn, registry.COMPUTE, node.host, server)
+            return registry.register_node(conn, service_id, node)
+
+        try:
+            return self._db.write(unit)
+        except db_exception.DBDuplicateEntry:  # two registered the same host at once; now its rows are there
+            return self._db.write(unit)
+
+    @rpc.expose
+    def heartbeat(self, context: RequestContext, hosts: list[str], server: str, operations: list[str]) -> None:
+        self._db.write(lambda conn: registry.heartbeat(conn, registry.COMPUTE, hosts))
+        if operations:
+            self._renew(server, operations)
+
+    def _renew(self, server: str, uuids: list[str]) -> None:
+        lease = self._conf.conductor.lease
+        self._db.write(lambda conn: operations.renew(conn, uuids, server, lease))
+
+    @rpc.expose
+    def report_power_state(self, context: RequestContext, host: str, domain: DomainInfo) -> None:
+        self._take_over(host, domain)
+
+    def _take_over(self, host: str, domain: DomainInfo) -> None:
+        if self._db.write(lambda conn: actions.report_power_state(conn, host, domain.uuid, domain.power_state)):
+            LOG.info("power state changed by itself instance=%s state=%d", domain.uuid, domain.power_state)
+
+    @rpc.expose
+    def report_domains(
+        self, context: RequestContext, hosts: list[str], domains: list[DomainInfo]
+    ) -> list[dict[str, Any]]:
+        uuids = [domain.uuid for domain in domains]
+        doomed = self._db.read(lambda conn: actions.domains_to_destroy(conn, hosts, uuids))
+        resting = self._db.read(lambda conn: actions.expected_on(conn, hosts))
+        known = self._db.read(lambda conn: actions.known(conn, uuids))
+        for domain in domains:
+            if domain.uuid not in known:
+                LOG.warning("unknown domain left alone uuid=%s node=%s", domain.uuid, domain.node)
+            elif domain.uuid in resting and resting[domain.uuid][1] != domain.power_state:
+                self._take_over(resting[domain.uuid][0], domain)
+        return [{"uuid": uuid, "host": host, "proof": "deleted"} for uuid, host in doomed.items()]
+
+
+class ConductorService(Service):
+    """One conductor; any number may run."""
+
+    name = "conductor"
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        self._conf = conf
+
+    def start(self) -> None:
+        self._db = Database(self._conf)
+        rpc.start(self._conf)
+        self._router = Router(self._conf, self._db)
+        self._heartbeat = Heartbeat(self._conf, self._db, registry.CONDUCTOR)
+        self._sweeper = Periodic("sweeper", self._conf.conductor.sweep_interval, self._router.sweep)
+        endpoint = Endpoint(self._conf, self._db, self._router)
+        self._server = rpc.server(rpc.CONDUCTOR, self._conf.host, [endpoint], self._conf.rpc_workers)
+        self._server.start()
+
+    def stop(self) -> None:
+        self._server.stop()
+        self._server.wait()
+        self._sweeper.stop()
+        self._router.stop()
+        self._heartbeat.stop()
+        self._db.close()

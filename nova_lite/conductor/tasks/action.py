@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Actions on a server where it is: stop, start, reboot, and delete.
+
+The compute does them and reports; here they are handed over, and what they have come to is published. A delete whose
+compute is down, or that never got to one, frees the books at once; the domain goes when its host returns and learns
+from the row that the server is deleted.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from oslo_log import log
+
+from nova_lite.conductor import notifications
+from nova_lite.conductor.tasks import Task
+from nova_lite.context import service_context
+from nova_lite.db import actions, instances, operations, registry
+from nova_lite.db.instances import Instance
+from nova_lite.db.operations import Operation
+from nova_lite.objects import instance as states
+from nova_lite.objects.action import ActionOutcome, ActionRequest
+
+LOG = log.getLogger(__name__)
+
+# What the API calls the event of each kind on a compute, and what the server is after it.
+_EVENTS = {
+    operations.DELETE: "compute_terminate_instance",
+    operations.STOP: "compute_stop_instance",
+    operations.START: "compute_start_instance",
+    operations.REBOOT: "compute_reboot_instance",
+}
+_AFTERWARDS = {
+    operations.STOP: states.STOPPED,
+    operations.START: states.ACTIVE,
+    operations.REBOOT: states.ACTIVE,
+}
+KINDS = tuple(_EVENTS)
+
+
+class ActionTask(Task):
+    """Operations of the kinds stop, start, reboot and delete."""
+
+    def drive(self, claimed: Sequence[Operation]) -> None:
+        rows, servers = self._look(claimed)
+        handed: dict[tuple[str, str], list[Operation]] = defaultdict(list)
+        finished: list[Operation] = []
+        waiting: list[Operation] = []
+        for operation in claimed:
+            row = rows.get(operation.instance_uuid)
+            server, up = servers.get(row.host or "", ("", False)) if row else ("", False)
+            if row is None:
+                self._cancel(operation)
+            elif up:
+                handed[server, operation.kind].append(operation)
+                notifications.emit(operation, "start", row)
+            elif operation.kind == operations.DELETE:
+                finished.append(operation)
+            else:
+                waiting.append(operation)
+        for (server, kind), mine in handed.items():
+            self._hand_over(server, kind, mine, rows)
+        if finished:
+            self._finish_deletes(finished, rows)
+        self._wait_or_fail(waiting, rows)
+        self.tools.leases.let_go(operation.uuid for operation in claimed)
+
+    def _look(self, claimed: Sequence[Operation]) -> tuple[dict[str, Instance], dict[str, tuple[str, bool]]]:
+        uuids = [operation.instance_uuid for operation in claimed]
+        rows = {row.uuid: row for row in self.tools.db.read(lambda conn: instances.get_many(conn, uuids))}
+        hosts = sorted({row.host for row in rows.values() if row.host})
+        down_time = self.tools.conf.service_down_time
+        servers = self.tools.db.read(lambda conn: registry.compute_servers(conn, hosts, down_time)) if hosts else {}
+        return rows, servers
+
+    def _cancel(self, operation: Operation) -> None:
+        self.tools.db.write(
+            lambda conn: operations.finish(conn, [operation.uuid], operations.CANCELLED, "The server is gone.")
+        )
+
+    def _hand_over(self, server: str, kind: str, mine: Sequence[Operation], rows: dict[str, Instance]) -> None:
+        lease, host = self.tools.leases.seconds, rows[mine[0].instance_uuid].host
+        self.tools.db.write(lambda conn: actions.hand_to_compute(conn, mine, server, lease, _EVENTS[kind], host))
+        requests = [
+            ActionRequest(
+                operation=operation.uuid,
+                kind=operation.kind,
+                instance=instances.to_object(rows[operation.instance_uuid]),
+                arguments=operation.arguments,
+                request_id=operation.request_id,
+            )
+            for operation in mine
+        ]
+        self.tools.compute.act(service_context(), server, requests)
+
+    def _wait_or_fail(self, waiting: Sequence[Operation], rows: dict[str, Instance]) -> None:
+        """Leave what waits for its host to the next sweep, and end what has waited too long."""
+        if not waiting:
+            return
+        patience = self.tools.conf.conductor.compute_down_patience
+        uuids = [operation.uuid for operation in waiting]
+        late = self.tools.db.read(lambda conn: operations.overdue(conn, uuids, patience))
+        for operation in waiting:
+            if operation.uuid in late:
+                host = rows[operation.instance_uuid].host
+                message = f"The compute host {host} is down, for {patience:.0f} seconds now; try again when it is back."
+                self._fail(operation, rows[operation.instance_uuid], message)
+
+    # -- what computes report
+
+    def finish(self, outcomes: Sequence[ActionOutcome]) -> None:
+        """Publish how actions ended."""
+        uuids = [outcome.operation for outcome in outcomes]
+        found = {o.uuid: o for o in self.tools.db.read(lambda conn: operations.get_many(conn, uuids))}
+        active = [o for o in outcomes if o.operation in found and found[o.operation].status == operations.ACTIVE]
+        if not active:
+            return
+        consumers = [outcome.consumer for outcome in active]
+        rows = {row.uuid: row for row in self.tools.db.read(lambda conn: instances.get_many(conn, consumers))}
+        deleted = [
+            found[outcome.operation]
+            for outcome in active
+            if outcome.succeeded and outcome.kind == operations.DELETE and outcome.consumer in rows
+        ]
+        if deleted:
+            self._finish_deletes(deleted, rows)
+        for outcome in active:
+            operation, row = found[outcome.operation], rows.get(outcome.consumer)
+            if row is None:
+                self._cancel(operation)
+            elif not outcome.succeeded:
+                self._fail(operation, row, outcome.reason, outcome.power_state)
+            elif outcome.kind != operations.DELETE:
+                self._complete(operation, row, outcome)
+
+    def _complete(self, operation: Operation, row: Instance, outcome: ActionOutcome) -> None:
+        vm_state = _AFTERWARDS[operation.kind]
+        if self.tools.db.write(lambda conn: actions.complete(conn, operation, outcome.power_state, vm_state)):
+            LOG.info("%s done instance=%s host=%s", operation.kind, row.uuid, row.host)
+            notifications.emit(operation, "end", row, state=vm_state, task_state=None)
+
+    def _fail(self, operation: Operation, row: Instance, message: str, power_state: int | None = None) -> None:
+        error = operation.kind == operations.DELETE
+        if self.tools.db.write(lambda conn: actions.fail(conn, operation, message, power_state, error)):
+            LOG.warning("%s failed instance=%s reason=%s", operation.kind, row.uuid, message)
+            notifications.emit(operation, "error", row, task_state=None, fault=message)
+
+    def _finish_deletes(self, claimed: Sequence[Operation], rows: dict[str, Instance]) -> None:
+        done = set(self.tools.db.write(lambda conn: actions.finish_deletes(conn, claimed)))
+        for operation in claimed:
+            if operation.instance_uuid in done:
+                row = rows[operation.instance_uuid]
+                LOG.info("deleted instance=%s host=%s", row.uuid, row.host)
+                notifications.emit(operation, "end", row, state=states.DELETED, task_state=None)

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds: from an accepted create to a server that is ACTIVE, or in ERROR with its reason.
+
+    accepted ──schedulers──> placed ──compute consumes──> building ──compute reports──> ACTIVE
+       ▲                        │                            │
+       └──── grant refused ─────┴──── failed on this host ───┘   (max_attempts) ──> ERROR
+
+All builds that wait at a moment go to one scheduler in one call, and to each compute in one message. What is at
+"accepted" or "placed" holds no allocation: it can be scheduled again by anybody, since a scheduler replaces the
+consumer's older grants. What is at "building" has an allocation, and maybe a domain: it is given to its compute again,
+and if that is down for too long it ends in ERROR where it is, never elsewhere: two hosts might both come to run it.
+
+Costs of a batch of n builds on h hosts, all going well: 2 transactions and 1 call here before the computes are told
+in h casts; 1 transaction for all that consume together; 1 for all that report together.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from oslo_log import log
+
+from nova_lite import exception, rpc
+from nova_lite.conductor import notifications
+from nova_lite.conductor.tasks import Task
+from nova_lite.context import service_context
+from nova_lite.db import allocations, builds, instances, operations, registry
+from nova_lite.db.builds import Build
+from nova_lite.db.operations import Operation
+from nova_lite.objects import instance as states
+from nova_lite.objects.build import BuildOutcome, BuildRequest, Claim, ClaimOutcome
+from nova_lite.objects.selection import Selection
+
+LOG = log.getLogger(__name__)
+
+
+class BuildTask(Task):
+    """Operations of the kind create."""
+
+    def drive(self, claimed: Sequence[Operation]) -> None:
+        found = self.tools.db.read(lambda conn: builds.gather(conn, claimed))
+        missing = {operation.uuid for operation in claimed} - {build.operation.uuid for build in found}
+        if missing:
+            self.tools.db.write(
+                lambda conn: operations.finish(conn, sorted(missing), operations.CANCELLED, "The server is gone.")
+            )
+        fresh = [build for build in found if build.allocated_node is None]
+        for build in fresh:
+            if build.operation.step == "accepted" and not build.attempts:
+                notifications.emit(build.operation, "start", build.instance)
+        if fresh:
+            self._schedule(fresh)
+        self._resume([build for build in found if build.allocated_node is not None])
+        self.tools.leases.let_go(operation.uuid for operation in claimed)
+
+    # -- scheduling
+
+    def _schedule(self, waiting: Sequence[Build]) -> None:
+        specs = [
+            instances.to_request_spec(
+                build.instance,
+                build.group,
+                excluded_hosts=build.excluded_hosts,
+                request_id=build.operation.request_id,
+            )
+            for build in waiting
+        ]
+        try:
+            selections = self.tools.scheduler.select_destinations(service_context(), specs)
+        except (rpc.Timeout, rpc.RemoteFailure, exception.NovaLiteError) as error:
+            self._no_answer(waiting, error)
+            return
+        placed, requests = [], defaultdict(list)
+        for build, selection in zip(waiting, selections, strict=True):
+            if selection.grant_id is None:
+                self._no_valid_host(build, selection.reason or "")
+            else:
+                placed.append(build)
+                requests[selection.server or ""].append(_build_request(build, selection))
+                if selection.fall_overs:
+                    LOG.info(
+                        "fell over instance=%s host=%s fall_overs=%d",
+                        selection.consumer,
+                        selection.host,
+                        selection.fall_overs,
+                    )
+        if placed:
+            leases = self.tools.leases
+            self.tools.db.write(lambda conn: builds.note_placed(conn, placed, leases.owner, leases.seconds))
+        for server, mine in requests.items():
+            self.tools.compute.build(service_context(), server, mine)
+
+    def _no_answer(self, waiting: Sequence[Build], error: Exception) -> None:
+        """Let the sweep try again, and end those that have waited too long."""
+        LOG.warning("no scheduler answered builds=%d reason=%s", len(waiting), error)
+        uuids = [build.operation.uuid for build in waiting]
+        patience = self.tools.conf.conductor.scheduler_patience
+        late = self.tools.db.read(lambda conn: operations.older(conn, uuids, patience))
+        for build in waiting:
+            if build.operation.uuid in late:
+                self._fail(build, f"No scheduler answered for {patience:.0f} seconds. Try again later.", "scheduler")
+        rest = sorted(set(uuids) - late)
+        self.tools.db.write(lambda conn: builds.schedule_again(conn, rest))
+
+    def _no_valid_host(self, build: Build, reason: str) -> None:
+        if build.attempts:
+            tried = "; ".join(f"{attempt['host']}: {attempt['reason']}" for attempt in build.attempts)
+            reason = f"{reason} Tried before: {tried}."
+        self._fail(build, reason, "no-valid-host")
+
+    def _fail(self, build: Build, message: str, why: str, keep_host: bool = False) -> None:
+        if self.tools.db.write(lambda conn: builds.fail(conn, build, message, keep_host=keep_host)):
+            LOG.info("build failed instance=%s why=%s reason=%s", build.instance.uuid, why, message)
+            notifications.emit(build.operation, "error", build.instance, state=states.ERROR, fault=message)
+
+    # -- going on with what has an allocation
+
+    def _resume(self, allocated: Sequence[Build]) -> None:
+        hosts = sorted({build.instance.host for build in allocated if build.instance.host})
+        if not hosts:
+            return
+        servers = self.tools.db.read(
+            lambda conn: registry.compute_servers(conn, hosts, self.tools.conf.service_down_time)
+        )
+        patience = self.tools.conf.conductor.compute_down_patience
+        uuids = [build.operation.uuid for build in allocated]
+        late = self.tools.db.read(lambda conn: operations.overdue(conn, uuids, patience))
+        for build in allocated:
+            host = build.instance.host or ""
+            server, up = servers.get(host, ("", False))
+            if up:
+                request = _build_request(build, Selection(build.instance.uuid, 0, build.allocated_node, host))
+                LOG.info("build taken up again instance=%s host=%s", build.instance.uuid, host)
+                self.tools.compute.build(service_context(build.operation.request_id), server, [request])
+            elif build.operation.uuid in late:
+                message = (
+                    f"The compute host {host} went down while it built the server and did not return for "
+                    f"{patience:.0f} seconds. Delete the server and create it again."
+                )
+                self._fail(build, message, "host-down", keep_host=True)
+
+    # -- what computes report
+
+    def consume(self, claims: Sequence[Claim]) -> list[ClaimOutcome]:
+        """Turn grants into allocations; what is refused is scheduled again at once."""
+        lease = self.tools.conf.conductor.lease
+        outcomes = self.tools.db.write(lambda conn: allocations.consume(conn, claims, lease))
+        refused = [outcome for outcome in outcomes if not outcome.granted]
+        if refused:
+            for outcome in refused:
+                LOG.info("grant refused instance=%s reason=%s", outcome.consumer, outcome.reason)
+            again = [outcome.operation for outcome in refused]
+            self.tools.db.write(lambda conn: builds.schedule_again(conn, again))
+            self.tools.hint(again)
+        return outcomes
+
+    def finish(self, outcomes: Sequence[BuildOutcome]) -> None:
+        """Publish what succeeded; schedule again, or end, what failed."""
+        succeeded = [outcome for outcome in outcomes if outcome.succeeded]
+        done = self.tools.db.write(lambda conn: builds.complete(conn, succeeded)) if succeeded else []
+        failed = [outcome.operation for outcome in outcomes if not outcome.succeeded]
+        wanted = failed + [outcome.operation for outcome in succeeded if outcome.consumer in done]
+        found = {
+            build.operation.uuid: build
+            for build in self.tools.db.read(lambda conn: builds.gather(conn, operations.get_many(conn, wanted)))
+        }
+        for outcome in outcomes:
+            build = found.get(outcome.operation)
+            if build is None:
+                continue
+            if not outcome.succeeded:
+                self._attempt_failed(build, outcome)
+            elif outcome.consumer in done:
+                LOG.info("active instance=%s host=%s", outcome.consumer, outcome.host)
+                notifications.emit(build.operation, "end", build.instance)
+
+    def _attempt_failed(self, build: Build, outcome: BuildOutcome) -> None:
+        if build.operation.status != operations.ACTIVE:
+            return
+        LOG.warning("attempt failed instance=%s host=%s reason=%s", outcome.consumer, outcome.host, outcome.reason)
+        if not outcome.retriable:
+            self._fail(build, outcome.reason, "not-retriable")
+            return
+        threshold = self.tools.conf.conductor.disable_after_build_failures
+        if self.tools.db.write(lambda conn: builds.count_failure(conn, outcome.host, threshold)):
+            LOG.error("compute service disabled host=%s after=%d failures", outcome.host, threshold)
+        if len(build.attempts) + 1 >= self.tools.conf.conductor.max_attempts:
+            attempts = [*build.attempts, {"host": outcome.host, "reason": outcome.reason}]
+            tried = "; ".join(f"{attempt['host']}: {attempt['reason']}" for attempt in attempts)
+            self._fail(build, f"The build failed on {len(attempts)} hosts, which is the limit. {tried}.", "attempts")
+        elif self.tools.db.write(lambda conn: builds.retry_elsewhere(conn, build, outcome)):
+            self.tools.hint([build.operation.uuid])
+
+
+def _build_request(build: Build, selection: Selection) -> BuildRequest:
+    return BuildRequest(
+        operation=build.operation.uuid,
+        grant_id=selection.grant_id or 0,
+        node_id=selection.node_id or 0,
+        instance=instances.to_object(build.instance, selection.host, selection.node),
+        request_id=build.operation.request_id,
+    )

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Actions on servers as the conductor writes them: how they end, and what the hypervisor reports by itself.
+
+Each function is one turn of the story in its caller's transaction; a newer action that holds the server's task_state
+by now is never undone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from nova_lite.db import allocations, instances, operations, quotas
+from nova_lite.db.clock import now
+from nova_lite.db.models import instances as instances_table
+from nova_lite.db.operations import Operation
+from nova_lite.objects import instance as states
+
+# The vm_state that a power state means, outside of any action.
+_VM_STATES = {
+    states.RUNNING: states.ACTIVE,
+    states.POWER_PAUSED: states.PAUSED,
+    states.SHUTDOWN: states.STOPPED,
+    states.CRASHED: states.STOPPED,
+}
+
+
+def hand_to_compute(
+    conn: sa.Connection, claimed: Sequence[Operation], server: str, lease: float, event: str, host: str | None
+) -> None:
+    """Note that a compute works on these operations from now on."""
+    at = operations.database_time(conn)
+    operations.hand_over(conn, [operation.uuid for operation in claimed], server, "handed", lease)
+    operations.add_steps(conn, [operation.id for operation in claimed], event, at, host)
+
+
+def complete(conn: sa.Connection, operation: Operation, power_state: int, vm_state: str) -> bool:
+    """Publish the new state of a server whose action succeeded, and end the operation."""
+    return _end(conn, operation, operations.SUCCEEDED, None, {"vm_state": vm_state, "power_state": power_state})
+
+
+def fail(
+    conn: sa.Connection, operation: Operation, message: str, power_state: int | None = None, error: bool = False
+) -> bool:
+    """End an action that failed: the server stays what it was, or goes to ERROR if that cannot be said.
+
+    :param power_state: what the hypervisor shows afterwards, if it was asked.
+    """
+    values: dict[str, Any] = {"fault_code": 500, "fault_message": message, "fault_at": now()}
+    if power_state is not None:
+        values["power_state"] = power_state
+        if power_state in _VM_STATES and not error:
+            values["vm_state"] = _VM_STATES[power_state]
+    if error:
+        values["vm_state"] = states.ERROR
+    return _end(conn, operation, operations.FAILED, message, values)
+
+
+def _end(conn: sa.Connection, operation: Operation, status: str, message: str | None, values: dict[str, Any]) -> bool:
+    row = instances.lock_if_there(conn, operation.instance_uuid)
+    if row is None or not operations.finish(conn, [operation.uuid], status, message):
+        return False
+    conn.execute(
+        sa.update(instances_table)
+        .where(instances_table.c.id == row.id)
+        .values(task_state=None, updated_at=now(), **values)
+    )
+    result = "Success" if status == operations.SUCCEEDED else "Error"
+    operations.finish_steps(conn, [operation.id], result, message)
+    return True
+
+
+def finish_deletes(conn: sa.Connection, claimed: Sequence[Operation]) -> list[str]:
+    """Free the books of deleted servers and mark their rows, all in one; return the uuids of those deleted now.
+
+    Locks the nodes (in ``release``), the projects' quota rows, then the instances.
+    """
+    uuids = sorted({operation.instance_uuid for operation in claimed})
+    building = sa.select(instances_table.c.uuid).where(
+        instances_table.c.uuid.in_(uuids), instances_table.c.vm_state == states.BUILDING
+    )
+    were_building = set(conn.execute(building).scalars())
+    for mine, flag in ((were_building, True), (set(uuids) - were_building, False)):
+        if mine:
+            allocations.release(conn, mine, were_building=flag)
+    rows = [row for row in instances.get_many(conn, uuids) if row.task_state == states.DELETING]
+    for project_id in sorted({row.project_id for row in rows}):
+        mine_rows = [row for row in rows if row.project_id == project_id]
+        flavors = [instances.flavor_of(row) for row in mine_rows]
+        cores, ram = sum(flavor.vcpus for flavor in flavors), sum(flavor.memory_mb for flavor in flavors)
+        quotas.release(conn, project_id, len(mine_rows), cores, ram)
+    marked = conn.execute(
+        sa.update(instances_table)
+        .where(instances_table.c.id.in_([row.id for row in rows]), instances_table.c.deleted == 0)
+        .values(
+            deleted=instances_table.c.id,
+            deleted_at=now(),
+            terminated_at=now(),
+            updated_at=now(),
+            vm_state=states.DELETED,
+            task_state=None,
+            power_state=states.NOSTATE,
+        )
+    ).rowcount
+    if marked != len(rows):
+        raise operations.Moved("another conductor finished some of these deletes")
+    operations.finish(conn, [operation.uuid for operation in claimed], operations.SUCCEEDED)
+    operations.finish_steps(conn, [operation.id for operation in claimed])
+    return [row.uuid for row in rows]
+
+
+def report_power_state(conn: sa.Connection, host: str, uuid: str, power_state: int) -> bool:
+    """Take over what the hypervisor shows of a server, if nothing is being done to it; returns whether it changed.
+
+    A server that was ACTIVE and is found off is SHUTOFF; one found running is ACTIVE. Nobody is stopped or started for
+    it: the report says what is, and guessing what should be has switched off servers that had just been rebooted
+    (Launchpad 1443186).
+    """
+    row = instances.lock_if_there(conn, uuid)
+    at_rest = (states.ACTIVE, states.STOPPED, states.PAUSED)
+    if row is None or row.host != host or row.task_state is not None or row.vm_state not in at_rest:
+        return False
+    vm_state = _VM_STATES.get(power_state, row.vm_state)
+    if (vm_state, power_state) == (row.vm_state, row.power_state):
+        return False
+    conn.execute(
+        sa.update(instances_table)
+        .where(instances_table.c.id == row.id)
+        .values(vm_state=vm_state, power_state=power_state, updated_at=now())
+    )
+    return True
+
+
+def domains_to_destroy(conn: sa.Connection, hosts: Sequence[str], uuids: Sequence[str]) -> dict[str, str]:
+    """Return uuid -> host of those domains for whose destruction there is proof: the server's row says deleted."""
+    statement = sa.select(instances_table.c.uuid, instances_table.c.host).where(
+        instances_table.c.uuid.in_(uuids), instances_table.c.deleted != 0, instances_table.c.host.in_(hosts)
+    )
+    return {row[0]: row[1] for row in conn.execute(statement)}
+
+
+def expected_on(conn: sa.Connection, hosts: Sequence[str]) -> dict[str, tuple[str, int]]:
+    """Return uuid -> (host, power_state) of the servers that the books have on the hosts and that are at rest."""
+    statement = sa.select(instances_table.c.uuid, instances_table.c.host, instances_table.c.power_state).where(
+        instances_table.c.host.in_(hosts), instances_table.c.deleted == 0, instances_table.c.task_state.is_(None)
+    )
+    return {row[0]: (row[1], row[2]) for row in conn.execute(statement)}
+
+
+def known(conn: sa.Connection, uuids: Sequence[str]) -> set[str]:
+    """Return those of the uuids that there is an instance of, deleted or not."""
+    return set(conn.execute(sa.select(instances_table.c.uuid).where(instances_table.c.uuid.in_(uuids))).scalars())

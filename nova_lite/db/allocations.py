@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Allocations: grants consumed under the node's lock, and what is given back together with its reason.
+
+``compute_nodes.used_*`` is the sum of a node's allocations and changes in the transaction that changes them. Locks
+are taken in the order that db/grants.py states.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from nova_lite.db import grants as grants_db
+from nova_lite.db import operations
+from nova_lite.db.clock import Timestamp, now
+from nova_lite.db.models import allocations, compute_nodes, grants, instances, server_groups
+from nova_lite.db.models import operations as operations_table
+from nova_lite.objects import instance as states
+from nova_lite.objects.build import Claim, ClaimOutcome
+from nova_lite.objects.group import AFFINITY, ANTI_AFFINITY
+from nova_lite.objects.ledger import GroupBooks, NodeBooks
+from nova_lite.objects.resources import Resources
+
+
+def consume(conn: sa.Connection, claims: Sequence[Claim], lease: float) -> list[ClaimOutcome]:
+    """Turn grants into allocations: the last gate, for a batch of builds.
+
+    Locks the nodes, then the groups of the grants, then deletes the grants. A claim is refused if its grant is gone
+    or expired, if the server is being deleted or its operation has ended, if the amounts no longer fit (capacity
+    changed, or an earlier grant disappeared under a verdict) or if the group's rule would break. A message delivered
+    twice finds its allocation there and is granted again. The instance's host and the operation's new owner are
+    written here too: from now on the books, the row and the lease tell the same story.
+
+    :param lease: seconds for which the claim's server holds the operation.
+    """
+    return _Consume(conn, claims, lease).run()
+
+
+class _Consume:
+    """One consume transaction; the methods follow each other in the order of ``run``."""
+
+    def __init__(self, conn: sa.Connection, claims: Sequence[Claim], lease: float) -> None:
+        self._conn = conn
+        self._claims = sorted(claims, key=lambda claim: (claim.node_id, claim.grant_id))
+        self._lease = lease
+        self._refused: dict[str, str] = {}
+        self._granted: list[tuple[Claim, sa.Row[Any]]] = []
+        self._repeated: list[Claim] = []
+
+    def run(self) -> list[ClaimOutcome]:
+        self._lock_nodes()
+        self._read_grants()
+        self._lock_groups()
+        self._read_instances()
+        for claim in self._claims:
+            reason = self._judge(claim)
+            if reason:
+                self._refused[claim.operation] = reason
+        self._write()
+        return [
+            ClaimOutcome(c.operation, c.consumer, c.operation not in self._refused, self._refused.get(c.operation, ""))
+            for c in self._claims
+        ]
+
+    def _lock_nodes(self) -> None:
+        statement = (
+            sa.select(
+                *grants_db.NODE_BOOKS_COLUMNS,
+                compute_nodes.c.host,
+                compute_nodes.c.node,
+                sa.type_coerce(now(), Timestamp).label("at"),
+            )
+            .where(compute_nodes.c.id.in_(sorted({claim.node_id for claim in self._claims})))
+            .order_by(compute_nodes.c.id)
+            .with_for_update()
+        )
+        rows = self._conn.execute(statement).all()
+        self._rows = {row[0]: row for row in rows}
+        self._books: dict[int, NodeBooks] = {row[0]: grants_db.node_books(row) for row in rows}
+        self._booked = {node_id: books.used for node_id, books in self._books.items()}
+
+    def _read_grants(self) -> None:
+        live = grants.c.expires_at > now()
+        ids = [claim.grant_id for claim in self._claims]
+        found = self._conn.execute(sa.select(grants, live.label("live")).where(grants.c.id.in_(ids)).with_for_update())
+        self._grants = {row.id: row for row in found}
+        purposes = [(claim.consumer, claim.migration) for claim in self._claims]
+        columns = (allocations.c.consumer, allocations.c.migration, allocations.c.node_id)
+        existing = sa.select(*columns).where(sa.tuple_(allocations.c.consumer, allocations.c.migration).in_(purposes))
+        self._existing = {(row[0], row[1]): row[2] for row in self._conn.execute(existing)}
+
+    def _lock_groups(self) -> None:
+        ids = sorted({row.group_id for row in self._grants.values() if row.group_id is not None})
+        self._groups: dict[int, GroupBooks] = {}
+        if ids:
+            self._conn.execute(
+                sa.select(server_groups.c.id)
+                .where(server_groups.c.id.in_(ids))
+                .order_by(server_groups.c.id)
+                .with_for_update()
+            ).all()
+            self._groups = grants_db.read_groups(self._conn, ids)
+
+    def _read_instances(self) -> None:
+        uuids = [claim.consumer for claim in self._claims]
+        columns = (instances.c.uuid, instances.c.task_state, instances.c.deleted)
+        found = sa.select(*columns).where(instances.c.uuid.in_(uuids)).order_by(instances.c.id).with_for_update()
+        self._instances = {row.uuid: row for row in self._conn.execute(found)}
+        mine = operations_table.c.uuid.in_([claim.operation for claim in self._claims])
+        live = sa.select(operations_table.c.uuid).where(mine, operations_table.c.status == operations.ACTIVE)
+        self._active = {row[0] for row in self._conn.execute(live.with_for_update())}
+
+    def _judge(self, claim: Claim) -> str | None:
+        """Return why the claim is refused, or None; a granted one is booked for the claims after it."""
+        instance = self._instances.get(claim.consumer)
+        if instance is None or instance.deleted or instance.task_state == states.DELETING:
+            return "the server is deleted"
+        if claim.operation not in self._active:
+            return "the operation has ended"
+        if (claim.consumer, claim.migration) in self._existing:
+            if self._existing[claim.consumer, claim.migration] != claim.node_id:
+                return "the server was placed on another node"
+            self._repeated.append(claim)
+            return None
+        grant = self._grants.get(claim.grant_id)
+        if grant is None or (grant.consumer, grant.migration) != (claim.consumer, claim.migration):
+            return "the grant is gone"
+        if not grant.live:
+            return "the grant has expired"
+        amounts = Resources(grant.vcpus, grant.memory_mb, grant.disk_gb)
+        node = self._books.get(grant.node_id)
+        if node is None or grant.node_id != claim.node_id:
+            return "the node is gone"
+        if not (self._booked[node.id] + amounts).fits(node.capacity):
+            return "the host no longer has room"
+        reason = self._group_refuses(grant)
+        if reason is None:
+            self._booked[node.id] += amounts
+            self._granted.append((claim, grant))
+        return reason
+
+    def _group_refuses(self, grant: sa.Row[Any]) -> str | None:
+        group = self._groups.get(grant.group_id) if grant.group_id is not None else None
+        if group is None:
+            return None
+        here = group.members.get(grant.node_id, 0)
+        if group.policy == ANTI_AFFINITY and here >= group.max_server_per_host:
+            return "another member of the anti-affinity group took the host"
+        if group.policy == AFFINITY and any(group.members.values()) and not here:
+            return "the affinity group is at home on another host"
+        group.members[grant.node_id] = here + 1
+        return None
+
+    def _write(self) -> None:
+        if self._granted:
+            self._write_allocations()
+            self._write_nodes()
+        taken = self._granted_claims() + self._repeated
+        if taken:
+            self._write_owners(taken)
+
+    def _granted_claims(self) -> list[Claim]:
+        return [claim for claim, _grant in self._granted]
+
+    def _write_allocations(self) -> None:
+        rows = [
+            {
+                "consumer": grant.consumer,
+                "migration": grant.migration,
+                "node_id": grant.node_id,
+                "group_id": grant.group_id,
+                "vcpus": grant.vcpus,
+                "memory_mb": grant.memory_mb,
+                "disk_gb": grant.disk_gb,
+                "created_at": self._rows[grant.node_id].at,
+            }
+            for _claim, grant in self._granted
+        ]
+        self._conn.execute(sa.insert(allocations), rows)
+        self._conn.execute(sa.delete(grants).where(grants.c.id.in_([grant.id for _claim, grant in self._granted])))
+
+    def _write_nodes(self) -> None:
+        by_node: dict[int, list[sa.Row[Any]]] = defaultdict(list)
+        for _claim, grant in self._granted:
+            by_node[grant.node_id].append(grant)
+        for node_id in sorted(by_node):
+            booked = self._booked[node_id]
+            self._conn.execute(
+                sa.update(compute_nodes)
+                .where(compute_nodes.c.id == node_id)
+                .values(
+                    used_vcpus=booked.vcpus,
+                    used_memory_mb=booked.memory_mb,
+                    used_disk_gb=booked.disk_gb,
+                    instances=compute_nodes.c.instances + len(by_node[node_id]),
+                    building=compute_nodes.c.building + len(by_node[node_id]),
+                    last_grant_ticket=max(grant.ticket for grant in by_node[node_id]),
+                    last_grant_at=self._rows[node_id].at,
+                )
+            )
+
+    def _write_owners(self, taken: Sequence[Claim]) -> None:
+        by_node: dict[int, list[str]] = defaultdict(list)
+        for claim in taken:
+            if claim.migration == "":
+                by_node[claim.node_id].append(claim.consumer)
+        for node_id, consumers in sorted(by_node.items()):
+            row = self._rows[node_id]
+            self._conn.execute(
+                sa.update(instances)
+                .where(instances.c.uuid.in_(consumers))
+                .values(host=row.host, node=row.node, node_id=node_id, task_state=states.SPAWNING)
+            )
+        by_server: dict[str, list[str]] = defaultdict(list)
+        for claim in taken:
+            by_server[claim.server].append(claim.operation)
+        for server, mine in by_server.items():
+            operations.hand_over(self._conn, mine, server, "building", self._lease)
+
+
+def release(conn: sa.Connection, consumers: Iterable[str], *, were_building: bool = False) -> dict[str, int]:
+    """Give back all that the consumers hold, and their grants; return consumer -> node id of what was given back.
+
+    The caller writes in the same transaction the state change that justifies it. Locks the nodes by id first, reads
+    the allocations again under those locks, and only then deletes.
+
+    :param were_building: whether the servers still counted as builds in progress on their nodes.
+    """
+    wanted = sorted(set(consumers))
+    grants_db.remove_of_consumers(conn, wanted)
+    mine = allocations.c.consumer.in_(wanted)
+    node_ids = sorted({row[0] for row in conn.execute(sa.select(allocations.c.node_id).where(mine))})
+    if not node_ids:
+        return {}
+    conn.execute(
+        sa.select(compute_nodes.c.id)
+        .where(compute_nodes.c.id.in_(node_ids))
+        .order_by(compute_nodes.c.id)
+        .with_for_update()
+    ).all()
+    here = sa.and_(mine, allocations.c.node_id.in_(node_ids))
+    held = conn.execute(sa.select(allocations).where(here).with_for_update()).all()
+    conn.execute(sa.delete(allocations).where(allocations.c.id.in_([row.id for row in held])))
+    by_node: dict[int, list[sa.Row[Any]]] = defaultdict(list)
+    for row in held:
+        by_node[row.node_id].append(row)
+    for node_id, rows in sorted(by_node.items()):
+        values = {
+            "used_vcpus": compute_nodes.c.used_vcpus - sum(row.vcpus for row in rows),
+            "used_memory_mb": compute_nodes.c.used_memory_mb - sum(row.memory_mb for row in rows),
+            "used_disk_gb": compute_nodes.c.used_disk_gb - sum(row.disk_gb for row in rows),
+            "instances": compute_nodes.c.instances - len(rows),
+        }
+        if were_building:
+            values["building"] = compute_nodes.c.building - len(rows)
+        conn.execute(sa.update(compute_nodes).where(compute_nodes.c.id == node_id).values(**values))
+    return {row.consumer: row.node_id for row in held}

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds as the conductor writes them: from an operation that waits to a server that is ACTIVE, or explained.
+
+Each function is one turn of the story in its caller's transaction, state that users see last. What has changed in the
+meantime (the server is being deleted, the operation was taken over and ended) makes it do nothing. Locks are taken in
+the order that db/grants.py states.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from nova_lite.db import allocations, instances, operations, registry
+from nova_lite.db.clock import now
+from nova_lite.db.models import allocations as allocations_table
+from nova_lite.db.models import compute_nodes
+from nova_lite.db.models import instances as instances_table
+from nova_lite.db.models import operations as operations_table
+from nova_lite.db.operations import Operation
+from nova_lite.objects import instance as states
+from nova_lite.objects.build import BuildOutcome
+from nova_lite.objects.group import Group
+
+SCHEDULE_EVENT = "conductor_select_destinations"
+BUILD_EVENT = "compute__do_build_and_run_instance"
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """A create operation, its instance, and the instance's group. allocated_node is set if a claim was made."""
+
+    operation: Operation
+    instance: instances.Instance
+    group: Group | None = None
+    allocated_node: int | None = None
+
+    @property
+    def attempts(self) -> list[dict[str, str]]:
+        """The attempts that failed so far: host and reason."""
+        return list(self.operation.arguments.get("attempts", []))
+
+    @property
+    def excluded_hosts(self) -> tuple[str, ...]:
+        return tuple(attempt["host"] for attempt in self.attempts)
+
+
+def gather(conn: sa.Connection, claimed: Sequence[Operation]) -> list[Build]:
+    """Read the instances, groups and allocations of claimed create operations; deleted instances are left out."""
+    rows = {row.uuid: row for row in instances.get_many(conn, [operation.instance_uuid for operation in claimed])}
+    groups = instances.groups_of(conn, rows.values())
+    held = sa.select(allocations_table.c.consumer, allocations_table.c.node_id).where(
+        allocations_table.c.consumer.in_(list(rows)), allocations_table.c.migration == ""
+    )
+    nodes = {row[0]: row[1] for row in conn.execute(held)}
+    return [
+        Build(operation, row, groups.get(row.group_id or 0), nodes.get(row.uuid))
+        for operation in claimed
+        if (row := rows.get(operation.instance_uuid)) is not None
+    ]
+
+
+def schedule_again(conn: sa.Connection, operation_uuids: Sequence[str]) -> None:
+    """Put builds back to where they wait for a scheduler, free for whoever claims them; nobody's failure."""
+    conn.execute(
+        sa.update(operations_table)
+        .where(operations_table.c.uuid.in_(operation_uuids), operations_table.c.status == operations.ACTIVE)
+        .values(step="accepted", owner=None, lease_expires_at=now(), updated_at=now())
+    )
+
+
+def note_placed(conn: sa.Connection, placed: Sequence[Build], owner: str, lease: float) -> None:
+    """Note that the builds have their grants and are handed to their computes.
+
+    :param lease: seconds for the compute to take over; then the build counts as lost on the way.
+    """
+    at = operations.database_time(conn)
+    operations.hand_over(conn, [build.operation.uuid for build in placed], owner, "placed", lease)
+    ids = [build.operation.id for build in placed]
+    operations.add_steps(conn, ids, SCHEDULE_EVENT, at, finished=True)
+    operations.add_steps(conn, ids, BUILD_EVENT, at)
+
+
+def fail(conn: sa.Connection, build: Build, message: str, code: int = 500, keep_host: bool = False) -> bool:
+    """End a build in ERROR with its reason, and give back what it held; returns whether this was still to be done.
+
+    The fault is written with the state, so whoever sees ERROR sees why.
+
+    :param keep_host: leave the server and its allocation on its host, where a domain may exist.
+    """
+    if not keep_host:
+        allocations.release(conn, [build.instance.uuid], were_building=True)
+    elif build.allocated_node is not None:
+        _lock_nodes(conn, [build.allocated_node])
+    if not _lock_undeleted(conn, [build.instance.uuid]):
+        return False
+    if keep_host and build.allocated_node is not None:
+        _less_building(conn, Counter({build.allocated_node: 1}))
+    if not operations.finish(conn, [build.operation.uuid], operations.FAILED, message):
+        return False
+    values: dict[str, Any] = {} if keep_host else {"host": None, "node": None, "node_id": None}
+    conn.execute(
+        sa.update(instances_table)
+        .where(instances_table.c.uuid == build.instance.uuid)
+        .values(
+            vm_state=states.ERROR,
+            task_state=None,
+            fault_code=code,
+            fault_message=message,
+            fault_at=now(),
+            updated_at=now(),
+            **values,
+        )
+    )
+    operations.finish_steps(conn, [build.operation.id], "Error", message)
+    return True
+
+
+def complete(conn: sa.Connection, outcomes: Sequence[BuildOutcome]) -> list[str]:
+    """Publish builds that succeeded as ACTIVE and end their operations; return the uuids of those servers.
+
+    One statement per kind of row and power state, whatever the number of builds.
+    """
+    consumers = [outcome.consumer for outcome in outcomes]
+    held = sa.select(allocations_table.c.consumer, allocations_table.c.node_id).where(
+        allocations_table.c.consumer.in_(consumers), allocations_table.c.migration == ""
+    )
+    nodes = {row[0]: row[1] for row in conn.execute(held)}
+    active = _active(conn, [outcome.operation for outcome in outcomes])
+    mine = [outcome for outcome in outcomes if outcome.operation in active and outcome.consumer in nodes]
+    if not mine:
+        return []
+    _lock_nodes(conn, nodes.values())
+    living = _lock_undeleted(conn, [outcome.consumer for outcome in mine])
+    ended = set(operations.finish(conn, [o.operation for o in mine if o.consumer in living], operations.SUCCEEDED))
+    done = [outcome for outcome in mine if outcome.operation in ended]
+    # A server that is being deleted stops counting as a build when its allocation is released.
+    _less_building(conn, Counter(nodes[outcome.consumer] for outcome in done), succeeded=True)
+    for power_state, addresses in sorted({(o.power_state, json.dumps(o.addresses or {})) for o in done}):
+        alike = [
+            o.consumer for o in done if o.power_state == power_state and json.dumps(o.addresses or {}) == addresses
+        ]
+        conn.execute(
+            sa.update(instances_table)
+            .where(instances_table.c.uuid.in_(alike))
+            .values(
+                vm_state=states.ACTIVE,
+                task_state=None,
+                power_state=power_state,
+                addresses=addresses,
+                launched_at=now(),
+                updated_at=now(),
+            )
+        )
+    operations.finish_steps(conn, [active[outcome.operation] for outcome in done])
+    return [outcome.consumer for outcome in done]
+
+
+def retry_elsewhere(conn: sa.Connection, build: Build, outcome: BuildOutcome) -> bool:
+    """Give back what a failed attempt held and let the build be scheduled again; returns whether it still lives."""
+    allocations.release(conn, [outcome.consumer], were_building=True)
+    if outcome.consumer not in _lock_undeleted(conn, [outcome.consumer]):
+        return False
+    arguments = dict(build.operation.arguments)
+    arguments["attempts"] = [*build.attempts, {"host": outcome.host, "reason": outcome.reason}]
+    conn.execute(
+        sa.update(operations_table)
+        .where(operations_table.c.uuid == outcome.operation, operations_table.c.status == operations.ACTIVE)
+        .values(
+            step="accepted",
+            owner=None,
+            lease_expires_at=now(),
+            attempt=operations_table.c.attempt + 1,
+            arguments=json.dumps(arguments),
+            updated_at=now(),
+        )
+    )
+    conn.execute(
+        sa.update(instances_table)
+        .where(instances_table.c.uuid == outcome.consumer)
+        .values(host=None, node=None, node_id=None, task_state=states.SCHEDULING, updated_at=now())
+    )
+    operations.finish_steps(conn, [build.operation.id], "Error", outcome.reason, outcome.host)
+    return True
+
+
+def count_failure(conn: sa.Connection, host: str, threshold: int) -> bool:
+    """Count a failed build against the host; returns whether its service was disabled for it."""
+    node_id = conn.execute(sa.select(compute_nodes.c.id).where(compute_nodes.c.host == host)).scalars().first()
+    return node_id is not None and registry.count_build_failure(conn, node_id, threshold)
+
+
+def _active(conn: sa.Connection, operation_uuids: Sequence[str]) -> dict[str, int]:
+    statement = sa.select(operations_table.c.uuid, operations_table.c.id).where(
+        operations_table.c.uuid.in_(operation_uuids), operations_table.c.status == operations.ACTIVE
+    )
+    return {row[0]: row[1] for row in conn.execute(statement)}
+
+
+def _lock_nodes(conn: sa.Connection, node_ids: Iterable[int]) -> None:
+    ids = sorted(set(node_ids))
+    statement = sa.select(compute_nodes.c.id).where(compute_nodes.c.id.in_(ids)).order_by(compute_nodes.c.id)
+    conn.execute(statement.with_for_update()).all()
+
+
+def _less_building(conn: sa.Connection, counts: Counter[int], succeeded: bool = False) -> None:
+    for node_id, count in sorted(counts.items()):
+        values: dict[str, Any] = {"building": compute_nodes.c.building - count}
+        if succeeded:
+            values["failed_builds"] = 0
+        conn.execute(sa.update(compute_nodes).where(compute_nodes.c.id == node_id).values(**values))
+
+
+def _lock_undeleted(conn: sa.Connection, uuids: Sequence[str]) -> set[str]:
+    """Lock the instances, and return those that nobody deletes."""
+    statement = (
+        sa.select(instances_table.c.uuid, instances_table.c.task_state, instances_table.c.deleted)
+        .where(instances_table.c.uuid.in_(uuids))
+        .order_by(instances_table.c.id)
+        .with_for_update()
+    )
+    rows = conn.execute(statement)
+    return {row.uuid for row in rows if not row.deleted and row.task_state != states.DELETING}

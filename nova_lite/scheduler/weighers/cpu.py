@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Free virtual CPUs."""
+
+from __future__ import annotations
+
+from nova_lite.scheduler.request import Request
+from nova_lite.scheduler.view import View
+from nova_lite.scheduler.weighers import Rows, Weigher, Weights
+
+
+class CpuWeigher(Weigher):
+    multiplier = "cpu_weight_multiplier"
+    packs = True
+
+    def raw(self, view: View, rows: Rows, request: Request) -> Weights | None:
+        return (view.capacity[rows, 0] - view.booked[rows, 0]).astype(float)
