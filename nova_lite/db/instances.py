@@ -424,6 +424,23 @@ def begin_delete(conn: sa.Connection, uuid: str, caller: Caller) -> str:
     return _add_operation(conn, operations.DELETE, [uuid], caller)[0]
 
 
+def set_lock(conn: sa.Connection, uuid: str, caller: Caller, locked_by: str | None, reason: str | None = None) -> None:
+    """Lock a server (locked_by is owner or admin) or unlock it (None), and note it among its actions."""
+    row = lock(conn, uuid)
+    statement = sa.update(instances).where(instances.c.id == row.id)
+    conn.execute(statement.values(locked_by=locked_by, locked_reason=reason, updated_at=now()))
+    done = _add_operation(conn, "lock" if locked_by else "unlock", [uuid], caller)
+    operations.finish(conn, done, operations.SUCCEEDED)
+
+
+def reset_state(conn: sa.Connection, uuid: str, vm_state: str) -> None:
+    """Set a server's state as an administrator says it is; whatever was being done to it is given up."""
+    row = lock(conn, uuid)
+    operations.cancel_others(conn, uuid, "An administrator reset the server's state.")
+    statement = sa.update(instances).where(instances.c.id == row.id)
+    conn.execute(statement.values(vm_state=vm_state, task_state=None, updated_at=now()))
+
+
 def set_metadata(
     conn: sa.Connection,
     uuid: str,

@@ -7,4 +7,5 @@ from nova_lite.api import validation as v
 from nova_lite.api.schemas.servers import TAG, TAG_LIST
 
 TAGS = v.obj({"tags": TAG_LIST}, ("tags",))
-__all__ = ["TAG", "TAGS"]
+#: A tag that stands in the path.
+ONE = v.obj({"tag": TAG}, ("tag",))

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Actions on a server: the body's only key names the action, and its value what the action is told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from typing import Any
+
+import falcon
+import sqlalchemy as sa
+
+from nova_lite import exception, policy
+from nova_lite.api import server_lookup, validation
+from nova_lite.api.microversion import Versioned
+from nova_lite.api.request import Request
+from nova_lite.api.schemas import server_actions as schemas
+from nova_lite.api.server_lookup import API
+from nova_lite.api.services import Services
+from nova_lite.api.validation import Schema
+from nova_lite.db import instances, operations, registry
+from nova_lite.db.instances import Instance
+from nova_lite.objects import instance as states
+
+_REBOOTING = (None, states.REBOOTING, states.REBOOTING_HARD)
+_CAN_REBOOT_HARD = (*instances.AT_REST, states.ERROR)
+# What no terminal shows, and some clients cannot read.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+
+
+class ServerAction:
+    """/servers/{server_id}/action"""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._actions: dict[
+            str, tuple[Schema | Versioned[Schema], Callable[[Request, falcon.Response, str, Any], None]]
+        ] = {
+            "os-start": (schemas.START, self._start),
+            "os-stop": (schemas.STOP, self._stop),
+            "reboot": (schemas.REBOOT, self._reboot),
+            "lock": (schemas.LOCK, self._lock),
+            "unlock": (schemas.UNLOCK, self._unlock),
+            "os-getConsoleOutput": (schemas.CONSOLE_OUTPUT, self._console_output),
+            "os-resetState": (schemas.RESET_STATE, self._reset_state),
+        }
+
+    def on_post(self, req: Request, resp: falcon.Response, server_id: str) -> None:
+        """Do the action that the body names."""
+        body = req.json_value()
+        if not isinstance(body, dict) or not body:
+            raise exception.BadRequest("Malformed request body: it must be a JSON object that names one action.")
+        name = next(iter(body))
+        if name not in self._actions:
+            raise exception.BadRequest(f"There is no such action: {name[:64]}")
+        schema, do = self._actions[name]
+        validation.validate(body, schema, req.version)
+        resp.status = falcon.HTTP_202
+        do(req, resp, server_id, body[name])
+
+    def _start(self, req: Request, resp: falcon.Response, server_id: str, value: Any) -> None:
+        row = server_lookup.find(self._services, req, server_id, "servers:start")
+        self._begin(req, row, operations.START, states.POWERING_ON, (states.STOPPED,))
+
+    def _stop(self, req: Request, resp: falcon.Response, server_id: str, value: Any) -> None:
+        row = server_lookup.find(self._services, req, server_id, "servers:stop")
+        self._begin(req, row, operations.STOP, states.POWERING_OFF, (states.ACTIVE, states.ERROR))
+
+    def _reboot(self, req: Request, resp: falcon.Response, server_id: str, value: Any) -> None:
+        row = server_lookup.find(self._services, req, server_id, "servers:reboot")
+        kind = value["type"].upper()
+        if kind == "SOFT":
+            self._begin(
+                req, row, operations.REBOOT, states.REBOOTING, (states.ACTIVE,), arguments={"reboot_type": kind}
+            )
+        else:
+            self._begin(
+                req,
+                row,
+                operations.REBOOT,
+                states.REBOOTING_HARD,
+                _CAN_REBOOT_HARD,
+                task_states=_REBOOTING,
+                arguments={"reboot_type": kind},
+            )
+
+    def _begin(
+        self,
+        req: Request,
+        row: Instance,
+        kind: str,
+        task_state: str,
+        vm_states: Collection[str],
+        task_states: Collection[str | None] = (None,),
+        arguments: dict[str, Any] | None = None,
+    ) -> None:
+        """Put the action on the books, if the host's compute service is up to do it; then hint."""
+        caller = server_lookup.caller(req)
+
+        def unit(conn: sa.Connection) -> str:
+            operation = instances.begin_action(
+                conn,
+                row.uuid,
+                kind=kind,
+                task_state=task_state,
+                caller=caller,
+                vm_states=vm_states,
+                task_states=task_states,
+                arguments=arguments,
+            )
+            self._server_of(conn, row)
+            return operation
+
+        operation = self._services.db.write(unit)
+        server_lookup.hint(self._services, req, [operation])
+
+    def _server_of(self, conn: sa.Connection, row: Instance) -> str:
+        """Return the RPC server that serves the server's host.
+
+        :raises Conflict: it is on no host.
+        :raises ServiceUnavailable: the compute service there is down.
+        """
+        if row.host is None:
+            raise exception.Conflict(f"Instance {row.uuid} is not ready: it is on no host.")
+        found = registry.compute_servers(conn, [row.host], self._services.conf.service_down_time)
+        server, is_up = found.get(row.host, ("", False))
+        if not is_up:
+            raise exception.ServiceUnavailable(host=f"of server {row.uuid}")
+        return server
+
+    def _lock(self, req: Request, resp: falcon.Response, server_id: str, value: Any) -> None:
+        row = server_lookup.find(self._services, req, server_id, "os-lock-server:lock")
+        caller = server_lookup.caller(req)
+        owner = row.project_id == req.nova.project_id
+        if row.locked_by and owner:
+            return
+        reason = value.get("locked_reason") if isinstance(value, dict) else None
+        locked_by = "owner" if owner else "admin"
+        self._services.db.write(lambda conn: instances.set_lock(conn, row.uuid, caller, locked_by, reason))
+
+    def _unlock(self, req: Request, resp: falcon.Response, server_id: str, value: Any) -> None:
+        row = server_lookup.find(self._services, req, server_id, "os-lock-server:unlock")
+        caller = server_lookup.caller(req)
+        mine = "owner" if row.project_id == req.nova.project_id else "admin"
+        if row.locked_by not in (None, mine):
+            target = {"project_id": row.project_id, "user_id": row.user_id}
+            policy.authorize(req.nova, API + "os-lock-server:unlock:unlock_override", target)
+        self._services.db.write(lambda conn: instances.set_lock(conn, row.uuid, caller, None))
+
+    def _console_output(self, req: Request, resp: falcon.Response, server_id: str, value: Any) -> None:
+        row = server_lookup.find(self._services, req, server_id, "os-console-output")
+        server = self._services.db.read(lambda conn: self._server_of(conn, row))
+        length = value.get("length")
+        lines = None if length is None or int(length) < 0 else int(length)
+        text = self._services.compute.console_output(req.nova, server, instances.to_object(row), lines)
+        resp.status = falcon.HTTP_200
+        resp.media = {"output": _CONTROLS.sub("", text)}
+
+    def _reset_state(self, req: Request, resp: falcon.Response, server_id: str, value: Any) -> None:
+        row = server_lookup.find(self._services, req, server_id, "os-admin-actions:reset_state")
+        self._services.db.write(lambda conn: instances.reset_state(conn, row.uuid, value["state"]))
+
+
+ROUTES = [("/servers/{server_id}/action", ServerAction)]
