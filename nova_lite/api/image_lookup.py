@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import cast
 
 from oslo_config import cfg
@@ -50,4 +51,4 @@ def to_image(stored: StoredImage) -> Image:
 @functools.lru_cache(maxsize=4)
 def _catalogue(conf: cfg.ConfigOpts) -> ImageCatalogue:
     manager: driver.DriverManager[ImageCatalogue] = driver.DriverManager("nova_lite.image", conf.image.driver)
-    return cast(type[ImageCatalogue], manager.driver)(conf)
+    return cast(Callable[[cfg.ConfigOpts], ImageCatalogue], manager.driver)(conf)

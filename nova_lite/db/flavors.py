@@ -38,7 +38,7 @@ SORT_KEYS = {
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Which flavors to list. project_id None sees all that is_public admits; is_public None is both."""
+    """Which flavors to list. is_public True adds the private ones that project_id may use; None is every flavor."""
 
     project_id: str | None = None
     is_public: bool | None = True
@@ -98,12 +98,10 @@ def search(conn: sa.Connection, wanted: Search) -> list[Flavor]:
 
 def _public(wanted: Search) -> sa.ColumnElement[bool]:
     if wanted.is_public is None:
+        return sa.true()
+    if wanted.is_public and wanted.project_id is not None:
         return _usable_by(wanted.project_id)
-    right = flavors.c.is_public.is_(wanted.is_public)
-    if wanted.project_id is None:
-        return right
-    granted = sa.select(flavor_projects.c.flavor_id).where(flavor_projects.c.project_id == wanted.project_id)
-    return sa.or_(right, flavors.c.id.in_(granted)) if wanted.is_public else sa.and_(right, flavors.c.id.in_(granted))
+    return flavors.c.is_public.is_(wanted.is_public)
 
 
 def _after(conn: sa.Connection, wanted: Search) -> sa.ColumnElement[bool]:
@@ -118,10 +116,9 @@ def _after(conn: sa.Connection, wanted: Search) -> sa.ColumnElement[bool]:
     return sa.or_(key > value, sa.and_(key == value, flavors.c.id > identifier))
 
 
-def create(conn: sa.Connection, flavor: Flavor, project_id: str | None = None) -> None:
-    """Write a new flavor.
+def create(conn: sa.Connection, flavor: Flavor) -> None:
+    """Write a new flavor; if it is private, nobody may use it yet.
 
-    :param project_id: the project that may use it first, if it is private.
     :raises Conflict: its name or its id is taken.
     """
     taken = sa.or_(flavors.c.flavorid == flavor.flavorid, flavors.c.name == flavor.name)
@@ -130,11 +127,9 @@ def create(conn: sa.Connection, flavor: Flavor, project_id: str | None = None) -
     values = {name: getattr(flavor, name) for name in Flavor.__dataclass_fields__}
     values["extra_specs"] = json.dumps(flavor.extra_specs)
     try:
-        key = conn.execute(sa.insert(flavors).values(**values)).inserted_primary_key
+        conn.execute(sa.insert(flavors).values(**values))
     except db_exception.DBDuplicateEntry:
         raise _taken(flavor)
-    if project_id is not None and key:
-        conn.execute(sa.insert(flavor_projects).values(flavor_id=key[0], project_id=project_id))
 
 
 def _taken(flavor: Flavor) -> exception.Conflict:
