@@ -78,3 +78,13 @@ class Batcher(Generic[Item, Answer]):
                 for _item, future in batch:
                     if not future.done():
                         future.set_exception(error)
+
+
+def answering_nothing(work: Callable[[Sequence[Item]], None]) -> Callable[[Sequence[Item]], list[None]]:
+    """Make work for a Batcher of a function whose only answer is that it returns."""
+
+    def answer(items: Sequence[Item]) -> list[None]:
+        work(items)
+        return [None] * len(items)
+
+    return answer

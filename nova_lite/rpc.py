@@ -51,6 +51,12 @@ class _Serializer(messaging.Serializer):
         return RequestContext.from_wire(ctxt)
 
 
+def default_to(conf: cfg.ConfigOpts, url: str) -> None:
+    """Use this bus if the configuration names none."""
+    messaging.TransportURL.parse(conf)  # registers the option
+    conf.set_default("transport_url", url)
+
+
 def start(conf: cfg.ConfigOpts) -> None:
     """Connect this process to the bus; to be called after the process has forked. Doing so twice is no error."""
     global _transport, _notifier

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import abc
 import random
+import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar, NoReturn
 
 import cotyledon
@@ -137,6 +138,33 @@ def run(conf: cfg.ConfigOpts, make: Callable[[], Service], workers: int = 1, nee
     manager = cotyledon.ServiceManager(graceful_shutdown_timeout=conf.graceful_shutdown_timeout)
     manager.add(_Worker, workers=workers, args=(make,))
     manager.run()
+
+
+def run_alone(conf: cfg.ConfigOpts, services: Sequence[Service], needs_database: bool = True) -> None:
+    """Run services in this very process until SIGTERM or SIGINT; exits with one line if one cannot start.
+
+    For what must be one process: a compute, whose claim locks are its own, and a cloud in one process.
+    """
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: stopping.set())
+    started: list[Service] = []
+    try:
+        check(conf, needs_database)
+        for each in services:
+            each.start()
+            started.append(each)
+            LOG.info("started service=%s", each.name)
+    except (exception.NovaLiteError, OSError) as error:
+        for each in reversed(started):
+            each.stop()
+        fail(conf, error)
+    stopping.wait()
+    # In reverse: what takes requests in stops before what they need.
+    for each in reversed(started):
+        each.stop()
+        LOG.info("stopped service=%s", each.name)
+    rpc.stop()
 
 
 def fail(conf: cfg.ConfigOpts, error: Exception) -> NoReturn:

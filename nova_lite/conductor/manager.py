@@ -7,7 +7,7 @@ batch by batch, and routed by their kind to the task that drives them. Whoever i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from oslo_config import cfg
@@ -15,7 +15,7 @@ from oslo_db import exception as db_exception
 from oslo_log import log
 
 from nova_lite import rpc
-from nova_lite.batching import Batcher
+from nova_lite.batching import Batcher, answering_nothing
 from nova_lite.compute.rpcapi import ComputeAPI
 from nova_lite.conductor.leases import Leases
 from nova_lite.conductor.tasks import Task, Tools
@@ -54,7 +54,7 @@ class Router:
         }
         acting: Batcher[Operation, None] = Batcher("actions", _driver(self.actions), limit, threads=2)
         self._queues |= dict.fromkeys(ACTION_KINDS, acting)
-        self._hints: Batcher[str, None] = Batcher("hints", self._claim, limit)
+        self._hints: Batcher[str, None] = Batcher("hints", answering_nothing(self._claim), limit)
 
     def hint(self, operation_uuids: Sequence[str]) -> None:
         """Look at these operations soon."""
@@ -74,10 +74,9 @@ class Router:
             queue.stop()
         self.leases.stop()
 
-    def _claim(self, operation_uuids: Sequence[str]) -> list[None]:
+    def _claim(self, operation_uuids: Sequence[str]) -> None:
         owner, lease = self.leases.owner, self.leases.seconds
         self._route(self._db.write(lambda conn: operations.claim(conn, operation_uuids, owner, lease)))
-        return [None] * len(operation_uuids)
 
     def _route(self, claimed: Sequence[Operation]) -> None:
         by_queue: dict[int, tuple[Batcher[Operation, None], list[Operation]]] = {}
@@ -92,17 +91,16 @@ class Router:
             queue.submit(mine)
 
 
-def _driver(task: Task) -> Any:
-    def drive(batch: Sequence[Operation]) -> list[None]:
+def _driver(task: Task) -> Callable[[Sequence[Operation]], list[None]]:
+    def drive(batch: Sequence[Operation]) -> None:
         try:
             task.drive(batch)
         except Exception:
             # The leases are let go without being ended: the sweep comes back to what is left of the batch.
             LOG.exception("operations left to the sweep operations=%s", ",".join(each.uuid for each in batch))
             task.tools.leases.let_go(each.uuid for each in batch)
-        return [None] * len(batch)
 
-    return drive
+    return answering_nothing(drive)
 
 
 class Endpoint:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar
 
 from nova_lite.objects.instance import DomainInfo, Instance
 from nova_lite.objects.node import NodeInventory
@@ -39,6 +40,9 @@ class Vif:
 class Driver(abc.ABC):
     """A hypervisor. One driver object serves one compute service, which may own many nodes."""
 
+    #: Whether spawn wants the image's file; without, none is fetched.
+    needs_image: ClassVar[bool] = True
+
     @abc.abstractmethod
     def start(self, events: EventSink) -> None:
         """Connect, and from now on report events. A hypervisor that is away is retried in the background."""
@@ -57,6 +61,17 @@ class Driver(abc.ABC):
     @abc.abstractmethod
     def domains(self) -> list[DomainInfo]:
         """Return every domain of ours on every node (those of others on the same hypervisor are left out)."""
+
+    def domain(self, uuid: str) -> DomainInfo | None:
+        """Return one domain of ours, None if there is none."""
+        return next((domain for domain in self.domains() if domain.uuid == uuid), None)
+
+    def check(self) -> None:
+        """Make sure that the hypervisor answers; a compute service whose hypervisor does not is not alive.
+
+        :raises HypervisorUnavailable:
+        """
+        self.domains()
 
     @abc.abstractmethod
     def spawn(self, instance: Instance, image: Path | None, vifs: list[Vif], config_drive: ConfigDrive | None) -> None:

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Actions on servers of this host: stop, start, reboot, delete; each looks at what is true and goes on from there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from oslo_config import cfg
+from oslo_log import log
+
+from nova_lite import exception
+from nova_lite.batching import Batcher, answering_nothing
+from nova_lite.compute.instance_locks import InstanceLocks
+from nova_lite.compute.work import Work
+from nova_lite.network.driver import NetworkDriver
+from nova_lite.objects.action import ActionOutcome, ActionRequest
+from nova_lite.virt.driver import Driver
+
+LOG = log.getLogger(__name__)
+
+_THREADS = 16
+
+
+class Actor:
+    """Runs the actions of one compute process, those on one server one after the other."""
+
+    def __init__(
+        self,
+        conf: cfg.ConfigOpts,
+        driver: Driver,
+        network: NetworkDriver,
+        locks: InstanceLocks,
+        work: Work,
+        report: Callable[[Sequence[ActionOutcome]], None],
+    ) -> None:
+        self._conf = conf
+        self._driver = driver
+        self._network = network
+        self._locks = locks
+        self._work = work
+        self._kinds: dict[str, Callable[[ActionRequest], None]] = {
+            "delete": self._delete,
+            "stop": self._stop,
+            "start": self._start,
+            "reboot": self._reboot,
+        }
+        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="act")
+        self._outcomes: Batcher[ActionOutcome, None] = Batcher(
+            "action-outcomes", answering_nothing(report), 100, threads=2
+        )
+
+    def act(self, requests: Sequence[ActionRequest]) -> None:
+        """Accept actions; those that are already being worked on are left alone."""
+        for request in requests:
+            if self._work.begin(request.operation):
+                if request.kind == "delete":
+                    self._work.doom(request.instance.uuid)
+                self._pool.submit(self._act, request)
+
+    def stop(self) -> None:
+        """Finish what has been accepted."""
+        self._pool.shutdown(wait=True)
+        self._outcomes.stop()
+
+    def destroy(self, request: ActionRequest) -> None:
+        """Remove a domain for which there is proof that its server is deleted; nobody waits for an outcome."""
+        with self._locks.holding(request.instance.uuid):
+            self._delete(request)
+
+    def _act(self, request: ActionRequest) -> None:
+        # The outcome is reported under the lock, so that no later action or event overtakes it on the way.
+        with self._locks.holding(request.instance.uuid):
+            outcome = self._attempt(request)
+            reported = self._outcomes.submit([outcome])[0]
+            reported.exception()
+        self._work.end(request.operation)
+
+    def _attempt(self, request: ActionRequest) -> ActionOutcome:
+        instance, reason = request.instance, ""
+        LOG.debug("act kind=%s instance=%s request=%s", request.kind, instance.uuid, request.request_id)
+        try:
+            kind = self._kinds.get(request.kind)
+            if kind is None:
+                raise exception.NotImplementedHere(what=f"the action {request.kind} on this host")
+            kind(request)
+            power_state = self._driver.power_state(instance)
+        except exception.NovaLiteError as error:
+            reason, power_state = str(error), self._state_after_failure(request)
+        except Exception:
+            LOG.exception("%s failed unexpectedly instance=%s", request.kind, instance.uuid)
+            reason = "an unexpected error happened on the host; its log has the details"
+            power_state = self._state_after_failure(request)
+        return ActionOutcome(
+            request.operation, request.kind, instance.uuid, instance.host, not reason, power_state, reason
+        )
+
+    def _state_after_failure(self, request: ActionRequest) -> int:
+        try:
+            return self._driver.power_state(request.instance)
+        except exception.NovaLiteError:
+            return 0
+
+    def _delete(self, request: ActionRequest) -> None:
+        self._driver.destroy(request.instance)
+        self._network.disconnect(request.instance)
+
+    def _stop(self, request: ActionRequest) -> None:
+        self._driver.power_off(request.instance, self._conf.compute.shutdown_timeout)
+
+    def _start(self, request: ActionRequest) -> None:
+        self._driver.power_on(request.instance)
+
+    def _reboot(self, request: ActionRequest) -> None:
+        hard = str(request.arguments.get("type", "SOFT")).upper() == "HARD"
+        self._driver.reboot(request.instance, hard, self._conf.compute.shutdown_timeout)

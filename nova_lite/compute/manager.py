@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The compute process: drives one hypervisor, which may be many hosts, and knows no database.
+
+It registers its nodes, says that it is alive for as long as its hypervisor is, consumes grants and builds, does what
+it is asked to the servers that are here, and reports what it sees. What it reports is never what it has guessed: a
+domain is destroyed only on proof, and an event only makes it look.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from oslo_config import cfg
+from oslo_log import log
+from stevedore import driver as plugin
+
+from nova_lite import exception, rpc
+from nova_lite.batching import Batcher, answering_nothing
+from nova_lite.compute import inventory
+from nova_lite.compute.actor import Actor
+from nova_lite.compute.builder import Builder
+from nova_lite.compute.claims import Claims
+from nova_lite.compute.instance_locks import InstanceLocks
+from nova_lite.compute.work import Work
+from nova_lite.conductor.rpcapi import ConductorAPI
+from nova_lite.context import RequestContext, service_context
+from nova_lite.image.cache import ImageCache
+from nova_lite.objects.action import ActionOutcome, ActionRequest
+from nova_lite.objects.build import BuildOutcome, BuildRequest
+from nova_lite.objects.flavor import Flavor
+from nova_lite.objects.instance import DomainInfo, Instance
+from nova_lite.objects.node import NodeInventory
+from nova_lite.service import Periodic, Service
+from nova_lite.virt.driver import Driver
+
+LOG = log.getLogger(__name__)
+
+
+class Endpoint:
+    """What the bus may call."""
+
+    target = rpc.endpoint_target
+
+    def __init__(self, driver: Driver, builder: Builder, actor: Actor) -> None:
+        self._driver = driver
+        self._builder = builder
+        self._actor = actor
+
+    @rpc.expose
+    def build(self, context: RequestContext, requests: list[BuildRequest]) -> None:
+        self._builder.build(requests)
+
+    @rpc.expose
+    def act(self, context: RequestContext, requests: list[ActionRequest]) -> None:
+        self._actor.act(requests)
+
+    @rpc.expose
+    def console_output(self, context: RequestContext, instance: Instance, lines: int | None) -> str:
+        return self._driver.console_output(instance, lines)
+
+
+class ComputeService(Service):
+    """The compute service of one host, or of all the hosts that a fake hypervisor plays."""
+
+    name = "compute"
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        self._conf = conf
+        self._stopping = threading.Event()
+
+    def start(self) -> None:
+        conf = self._conf
+        rpc.start(conf)
+        self._conductor = ConductorAPI(conf.compute.conductor_timeout)
+        self.driver: Driver = _plugin("nova_lite.virt", conf.compute.driver, conf)
+        self._locks, self._work = InstanceLocks(), Work()
+        network = _plugin("nova_lite.network", conf.network.driver, conf)
+        images = ImageCache(conf, _plugin("nova_lite.image", conf.image.driver, conf))
+        claims = Claims(self._conductor, conf.host)
+        self._builder = Builder(
+            conf, self.driver, network, images, self._locks, self._work, claims, self._report_builds
+        )
+        self._actor = Actor(conf, self.driver, network, self._locks, self._work, self._report_actions)
+        self._events: Batcher[str, None] = Batcher("events", answering_nothing(self._look), 100)
+        self.driver.start(self._on_event)
+        self._register()
+        endpoint = Endpoint(self.driver, self._builder, self._actor)
+        self._server = rpc.server(rpc.COMPUTE, conf.host, [endpoint], conf.rpc_workers)
+        self._server.start()
+        self._report_domains()
+        self._heartbeat = Periodic("heartbeat", conf.report_interval, self._beat)
+        self._reporter = Periodic("inventory", conf.compute.inventory_interval, self._report_inventory)
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._server.stop()
+        self._server.wait()
+        self._reporter.stop()
+        self._builder.stop()
+        self._actor.stop()
+        self._events.stop()
+        self._heartbeat.stop()
+        self.driver.stop()
+
+    # -- being there
+
+    def _register(self) -> None:
+        """Report the nodes until a conductor answers; a host that may not be who it says it is does not start.
+
+        :raises Conflict: the identity on record is another.
+        """
+        while not self._stopping.is_set():
+            try:
+                self._register_nodes(inventory.collect(self._conf, self.driver), starting=True)
+                return
+            except rpc.Timeout:
+                LOG.warning("no conductor answers yet; trying again")
+            except exception.HypervisorUnavailable as error:
+                LOG.warning("the hypervisor does not answer yet; trying again reason=%s", error)
+                self._stopping.wait(1.0)
+
+    def _register_nodes(self, nodes: Sequence[NodeInventory], starting: bool) -> None:
+        records = self._conductor.register(service_context(), self._conf.host, nodes, starting)
+        self._hosts = sorted({record.host for record in records})
+        self._host_of_node = {record.node: record.host for record in records}
+        self._reported = list(nodes)
+
+    def _beat(self) -> None:
+        """Say that the hosts are alive, if their hypervisor answers."""
+        try:
+            self.driver.check()
+        except exception.HypervisorUnavailable as error:
+            LOG.warning("no heartbeat, since the hypervisor does not answer reason=%s", error)
+            return
+        self._conductor.heartbeat(service_context(), self._hosts, self._conf.host, self._work.operations())
+
+    def _report_inventory(self) -> None:
+        nodes = inventory.collect(self._conf, self.driver)
+        if nodes != self._reported:
+            self._register_nodes(nodes, starting=False)
+        self._report_domains()
+
+    # -- what is here
+
+    def _on_event(self, uuid: str) -> None:
+        if not self._stopping.is_set():
+            self._events.submit([uuid])
+
+    def _look(self, uuids: Sequence[str]) -> None:
+        """Report the state that domains are in now, each under its instance's lock.
+
+        An action that holds the lock reports by itself; by the time that this gets the lock, that report is done.
+        """
+        for uuid in dict.fromkeys(uuids):
+            with self._locks.holding(uuid):
+                domain = self.driver.domain(uuid)
+                host = self._host_of_node.get(domain.node) if domain else None
+                if domain is not None and host is not None:
+                    self._conductor.report_power_state(service_context(), host, domain)
+
+    def _report_domains(self) -> None:
+        """Report all domains, and destroy those for which the answer has proof that their servers are deleted."""
+        domains = self.driver.domains()
+        by_uuid = {domain.uuid: domain for domain in domains}
+        for doomed in self._conductor.report_domains(service_context(), self._hosts, domains):
+            domain = by_uuid[doomed["uuid"]]
+            LOG.info("destroying domain uuid=%s node=%s proof=%s", domain.uuid, domain.node, doomed["proof"])
+            self._work.doom(domain.uuid)
+            self._actor.destroy(_remains(domain, doomed["host"]))
+
+    # -- reporting
+
+    def _report_builds(self, outcomes: Sequence[BuildOutcome]) -> None:
+        self._conductor.finish_builds(service_context(), outcomes)
+
+    def _report_actions(self, outcomes: Sequence[ActionOutcome]) -> None:
+        self._conductor.finish_actions(service_context(), outcomes)
+
+
+def _remains(domain: DomainInfo, host: str) -> ActionRequest:
+    """Make the request to remove a domain of which nothing but its uuid is known any more."""
+    flavor = Flavor("", "", 0, 0, 0)
+    instance = Instance(domain.uuid, "", "", "", "", flavor, node=domain.node, host=host)
+    return ActionRequest("", "delete", instance)
+
+
+def _plugin(namespace: str, name: str, conf: cfg.ConfigOpts) -> Any:
+    manager: plugin.DriverManager[Any] = plugin.DriverManager(namespace, name, invoke_on_load=True, invoke_args=(conf,))
+    return manager.driver

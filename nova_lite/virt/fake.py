@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fake hypervisor: no guests, but all the rules of one.
+
+It plays as many hosts as are configured, each a compute service of its own, with sizes, delays and faults that can be
+set; it keeps its domains on disk, so that they outlive the process as real ones do. Faults and delays by host and
+action are read from a control file before each action:
+
+    {"host1": {"spawn": {"fail": "no space left", "delay": 2.0}}, "*": {"destroy": {"hang": true}}}
+
+``fail`` raises with that reason, ``delay`` waits so many seconds first, ``hang`` makes the hypervisor unavailable.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import threading
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, ClassVar
+
+from oslo_config import cfg
+from oslo_log import log
+
+from nova_lite import exception
+from nova_lite.objects import instance as states
+from nova_lite.objects.instance import DomainInfo, Instance
+from nova_lite.objects.node import NodeInventory
+from nova_lite.objects.resources import Resources
+from nova_lite.virt.driver import ConfigDrive, Driver, EventSink, Vif
+from nova_lite.virt.identity import derived_uuid
+
+LOG = log.getLogger(__name__)
+
+
+class FakeDriver(Driver):
+    """Many nodes in one process; a domain is a small JSON file in its node's directory."""
+
+    needs_image: ClassVar[bool] = False
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        self._options = conf.fake
+        self._state_path = Path(conf.state_path)
+        self._root = Path(conf.fake.domains_path)
+        self._hosts = list(expand(conf.fake.hosts))
+        self._events: EventSink = lambda _uuid: None
+        self._stopping = threading.Event()
+        self._domains: dict[str, DomainInfo] = {}
+        self._lock = threading.Lock()
+
+    def start(self, events: EventSink) -> None:
+        self._events = events
+        for host in self._hosts:
+            (self._root / host).mkdir(parents=True, exist_ok=True)
+            for path in (self._root / host).glob("*.json"):
+                domain = DomainInfo(**json.loads(path.read_text()))
+                self._domains[domain.uuid] = domain
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    def inventory(self) -> list[NodeInventory]:
+        return [self._inventory(host) for host in self._hosts]
+
+    def _inventory(self, host: str) -> NodeInventory:
+        size = self._options.sizes.get(host)
+        default = (self._options.vcpus, self._options.memory_mb, self._options.disk_gb)
+        vcpus, memory_mb, disk_gb = (int(part) for part in size.split("/")) if size else default
+        return NodeInventory(
+            uuid=derived_uuid(self._state_path, host),
+            host=host,
+            node=host,
+            total=Resources(vcpus, memory_mb, disk_gb),
+            hypervisor_type="fake",
+            hypervisor_version=1000,
+            cpu_info={
+                "arch": "x86_64",
+                "model": "fake",
+                "vendor": "fake",
+                "features": [],
+                "topology": {"cores": vcpus, "threads": 1, "sockets": 1},
+            },
+            architectures=("x86_64", "i686"),
+        )
+
+    def domains(self) -> list[DomainInfo]:
+        self._act("*", "domains")
+        with self._lock:
+            return list(self._domains.values())
+
+    def domain(self, uuid: str) -> DomainInfo | None:
+        with self._lock:
+            return self._domains.get(uuid)
+
+    def check(self) -> None:
+        self._act("*", "check")
+
+    def spawn(self, instance: Instance, image: Path | None, vifs: list[Vif], config_drive: ConfigDrive | None) -> None:
+        if instance.node not in self._hosts:
+            raise exception.BuildFailed(reason=f"this service has no node {instance.node}")
+        try:
+            self._act(instance.node, "spawn", self._options.spawn_delay)
+        except exception.HypervisorUnavailable as error:
+            raise exception.BuildFailed(reason=str(error)) from error
+        if config_drive is not None:
+            config_drive.files()
+        self._put(DomainInfo(instance.uuid, instance.node, states.RUNNING))
+
+    def destroy(self, instance: Instance) -> None:
+        self._act(instance.node, "destroy", self._options.destroy_delay)
+        with self._lock:
+            domain = self._domains.pop(instance.uuid, None)
+        if domain is not None:
+            self._path(domain).unlink(missing_ok=True)
+
+    def power_state(self, instance: Instance) -> int:
+        domain = self.domain(instance.uuid)
+        return domain.power_state if domain else states.NOSTATE
+
+    def power_on(self, instance: Instance) -> None:
+        self._change(instance, "power_on", states.RUNNING)
+
+    def power_off(self, instance: Instance, timeout: float) -> None:
+        self._change(instance, "power_off", states.SHUTDOWN)
+
+    def reboot(self, instance: Instance, hard: bool, timeout: float) -> None:
+        self._change(instance, "reboot", states.RUNNING)
+
+    def console_output(self, instance: Instance, lines: int | None) -> str:
+        self._act(instance.node, "console_output")
+        if self.domain(instance.uuid) is None:
+            raise exception.DomainNotFound(uuid=instance.uuid)
+        text = [f"fake console of {instance.name}", "FAKE CONSOLE OUTPUT", "ANOTHER", "LAST LINE"]
+        return "\n".join(text if lines is None else text[max(0, len(text) - lines) :])
+
+    def guest_powers_off(self, uuid: str) -> None:
+        """Let the guest power itself off, as if a user had typed it inside; the event follows."""
+        domain = self.domain(uuid)
+        if domain is not None:
+            self._put(DomainInfo(domain.uuid, domain.node, states.SHUTDOWN))
+            self._events(uuid)
+
+    def _change(self, instance: Instance, action: str, power_state: int) -> None:
+        self._act(instance.node, action, self._options.power_delay)
+        if self.domain(instance.uuid) is None:
+            raise exception.DomainNotFound(uuid=instance.uuid)
+        self._put(DomainInfo(instance.uuid, instance.node, power_state))
+        self._events(instance.uuid)
+
+    def _put(self, domain: DomainInfo) -> None:
+        path = self._path(domain)
+        temporary = path.with_suffix(f".{threading.get_ident()}")
+        temporary.write_text(json.dumps(asdict(domain)))
+        os.replace(temporary, path)
+        with self._lock:
+            self._domains[domain.uuid] = domain
+
+    def _path(self, domain: DomainInfo) -> Path:
+        return self._root / domain.node / f"{domain.uuid}.json"
+
+    def _act(self, host: str, action: str, delay: float = 0.0) -> None:
+        """Wait and fail as configured for an action on a host."""
+        faults = self._faults(host, action)
+        delay = float(faults.get("delay", delay))
+        if delay:
+            self._stopping.wait(delay)
+        if faults.get("hang"):
+            raise exception.HypervisorUnavailable(reason=f"the fake hypervisor of {host} hangs, as it was told to")
+        if faults.get("fail"):
+            raise exception.BuildFailed(str(faults["fail"]))
+
+    def _faults(self, host: str, action: str) -> dict[str, Any]:
+        path = self._options.control_file
+        if not path:
+            return {}
+        try:
+            control = json.loads(Path(path).read_text())
+        except FileNotFoundError:
+            return {}
+        except ValueError as error:
+            LOG.warning("control file ignored path=%s reason=%s", path, error)
+            return {}
+        return {**control.get("*", {}).get(action, {}), **control.get(host, {}).get(action, {})}
+
+
+def expand(patterns: list[str]) -> Iterator[str]:
+    """Turn host[1-3] into host1, host2, host3; other names stay as they are."""
+    for pattern in patterns:
+        found = re.fullmatch(r"(.*)\[(\d+)-(\d+)\](.*)", pattern)
+        if found:
+            first, last = int(found[2]), int(found[3])
+            yield from (f"{found[1]}{number}{found[4]}" for number in range(first, last + 1))
+        else:
+            yield pattern
