@@ -89,13 +89,14 @@ OPTIONS = [
         default=5,
         min=1,
         max=100,
-        help="Unanswered questions after which a connection to libvirt is given up, and calls hung in it with it.",
+        help="Unanswered questions after which libvirt counts as unavailable until a new connection is made.",
     ),
     cfg.IntOpt(
         "worker_threads",
-        default=32,
+        default=16,
         min=1,
         max=1024,
-        help="Calls to libvirt that may be under way at once. When all of them hang, further ones fail at once.",
+        help="Calls to libvirt that may be under way at once, each on a connection of its own: keep it well below "
+        "libvirtd's max_clients. When all of them hang, further ones fail at once.",
     ),
 ]

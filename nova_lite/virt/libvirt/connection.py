@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The connection to libvirt: kept up in the background, and never able to hang a caller.
+"""The way to libvirt: kept up in the background, and never able to hang a caller.
+
+There is one connection to watch the daemon by, which carries events and keepalive and is never called, and one for each
+worker thread, which makes one call at a time. Sharing a single one was tried and given up: libvirt's client before
+10.4.0 crashes when a second thread, or its own keepalive, wakes one that waits for an answer (CVE-2024-4418), and the
+daemon works at no more than max_client_requests (5) calls of one connection, so that slow ones hold up the others.
 
 Three things can go wrong with the daemon, and each is met by one part:
 
@@ -7,11 +12,10 @@ Three things can go wrong with the daemon, and each is met by one part:
   wait for that for ``connect_timeout`` seconds. Guests do not notice. Events of the time between are lost, so after
   each connect every domain of ours is announced as changed.
 - it hangs (stopped, deadlocked, swapping): each call runs on a thread of a bounded pool, and its caller leaves at the
-  deadline. libvirt's keepalive breaks the connection after a while, which sets the pool's threads free.
+  deadline. Soon keepalive breaks the watching connection, and from then on calls fail without taking a thread. Those
+  that hang come back when the daemon answers or ends.
 - it hangs while we connect, when there is no keepalive yet: only the one connector thread is stuck, and calls fail as
   if there were no connection.
-
-A connection that merely is slow is not replaced: closing it would be a call that hangs as well.
 """
 
 from __future__ import annotations
@@ -58,7 +62,7 @@ class Limits:
     reconnect_interval: float = 1.0
     keepalive_interval: int = 5
     keepalive_count: int = 5
-    workers: int = 32
+    workers: int = 16
 
 
 class Changes:
@@ -86,7 +90,7 @@ class Changes:
 
 
 class Connection:
-    """One connection to one libvirt daemon, for many threads.
+    """One libvirt daemon, for many threads.
 
     :param is_ours: tells by name and uuid whether an event is about a domain of ours.
     :param list_ours: lists the uuids of our domains; runs like any call.
@@ -103,9 +107,11 @@ class Connection:
         self.changes = Changes()
         self._limits, self._is_ours, self._list_ours = limits, is_ours, list_ours
         self._pool = DeadlinePool("libvirt-call", limits.workers)
+        self._worker = threading.local()
         self._state = threading.Condition()
-        self._conn: VirConnect = None
-        self._why = "not started"
+        self._watch: VirConnect = None
+        self._generation = 0  # counts the watching connections: those of workers that are older are not to be used
+        self._why = "the driver is not started"
         self._wake = threading.Event()
         self._stopping = False
         self._sink: Callable[[str], None] | None = None
@@ -122,23 +128,23 @@ class Connection:
         threading.Thread(target=self._report, name="libvirt-reporter", daemon=True).start()
 
     def stop(self) -> None:
-        """Close the connection; a daemon that hangs is left to itself after call_timeout seconds."""
+        """Close the connections; a daemon that hangs is left to itself after call_timeout seconds."""
         with self._state:
             self._stopping = True
-            conn, self._conn, self._why = self._conn, None, "the driver is stopped"
+            watch, self._watch, self._why = self._watch, None, "the driver is stopped"
             self._state.notify_all()
         self._wake.set()
         with self._has_news:
             self._has_news.notify_all()
-        if conn is not None:
+        if watch is not None:
             try:
-                self._pool.run(lambda: self._dispose(conn), self._limits.call_timeout)
+                self._pool.run(lambda: _close(watch), self._limits.call_timeout)
             except (DeadlineExceededError, PoolStuckError):
                 LOG.warning("libvirt hung while its connection was closed uri=%s", self.uri)
         self._pool.close()
 
     def call(self, what: str, function: Callable[[VirConnect], T], timeout: float | None = None) -> T:
-        """Run a function of the connection on a worker thread, and return what it returns.
+        """Run a function of a connection on a worker thread, and return what it returns.
 
         libvirt's objects must not leave the function: using them would be a call without a deadline.
 
@@ -148,9 +154,9 @@ class Connection:
         :raises HypervisorRefused: libvirt answered with an error.
         """
         seconds = self._limits.call_timeout if timeout is None else timeout
-        conn = self._connected(min(seconds, self._limits.connect_timeout))
+        generation = self._connected(min(seconds, self._limits.connect_timeout))
         try:
-            return self._pool.run(lambda: self._perform(conn, what, function), seconds)
+            return self._pool.run(lambda: self._perform(generation, what, function), seconds)
         except DeadlineExceededError:
             raise exception.HypervisorUnavailable(
                 reason=f"libvirt at {self.uri} did not {what} within {seconds:g} s; see whether it hangs."
@@ -160,56 +166,80 @@ class Connection:
                 reason=f"all {self._limits.workers} calls to libvirt at {self.uri} hang; see whether it does."
             ) from None
 
-    # -- calls -------------------------------------------------------------------------------------------------------
-
-    def _connected(self, timeout: float) -> VirConnect:
+    def _connected(self, timeout: float) -> int:
+        """Wait until the daemon can be called; return the generation of the connection that says so."""
         with self._state:
-            self._state.wait_for(lambda: self._conn is not None or self._stopping, timeout)
-            if self._conn is None:
-                raise exception.HypervisorUnavailable(reason=f"no connection to libvirt: {self._why}")
-            return self._conn
+            self._state.wait_for(lambda: self._watch is not None or self._stopping, timeout)
+            if self._watch is None:
+                raise exception.HypervisorUnavailable(reason=f"no connection to libvirt: {self._why}.")
+            return self._generation
 
-    def _perform(self, conn: VirConnect, what: str, function: Callable[[VirConnect], T]) -> T:
+    # -- the worker threads ------------------------------------------------------------------------------------------
+
+    def _perform(self, generation: int, what: str, function: Callable[[VirConnect], T]) -> T:
+        conn = None
         try:
+            conn = self._own_connection(generation)
             return function(conn)
         except libvirt.libvirtError as error:
-            reason, code = error.get_error_message() or str(error), error.get_error_code() or 0
-            if not _is_alive(conn):
-                self._lost(conn, reason)
-                raise exception.HypervisorUnavailable(
-                    reason=f"the connection to libvirt broke while it was to {what}: {reason}"
-                ) from error
-            raise HypervisorRefused(what, reason, code) from error
+            failure = self._failure(conn, what, error)
+        # Raised out here, for libvirt's error holds on to the objects of the call: whoever let go of it last would free
+        # them, and freeing the last one of a connection is a call.
+        raise failure
+
+    def _own_connection(self, generation: int) -> VirConnect:
+        """Return this thread's connection, made anew unless it is alive and of this generation."""
+        conn, made = getattr(self._worker, "conn", None), getattr(self._worker, "generation", None)
+        if conn is not None and made == generation and _is_alive(conn):
+            return conn
+        self._worker.conn = None
+        if conn is not None:
+            _close(conn)
+        self._worker.conn, self._worker.generation = libvirt.open(self.uri), generation
+        return self._worker.conn
+
+    def _failure(self, conn: VirConnect | None, what: str, error: libvirt.libvirtError) -> exception.NovaLiteError:
+        reason, code = error.get_error_message() or str(error), error.get_error_code() or 0
+        if conn is None or not _is_alive(conn):
+            self._wake.set()
+            return exception.HypervisorUnavailable(
+                reason=f"the connection to libvirt broke when it was to {what}: {reason}"
+            )
+        return HypervisorRefused(what, reason, code)
 
     # -- the connector thread ----------------------------------------------------------------------------------------
 
     def _keep_connected(self) -> None:
         while not self._stopping:
-            conn = self._conn
-            if conn is not None and not _is_alive(conn):
-                self._lost(conn, "it is not alive")
-                conn = None
-            if conn is None:
+            watch = self._watch
+            if watch is not None and not _is_alive(watch):
+                self._lost(watch, "it is not alive")
+                watch = None
+            if watch is None:
                 self._connect()
             self._wake.wait(self._limits.reconnect_interval)
             self._wake.clear()
 
     def _connect(self) -> None:
         began = time.monotonic()
+        watch = None
         try:
-            conn = libvirt.open(self.uri)
-            conn.setKeepAlive(self._limits.keepalive_interval, self._limits.keepalive_count)
-            conn.registerCloseCallback(self._on_close, None)
-            conn.domainEventRegisterAny(None, libvirt.VIR_DOMAIN_EVENT_ID_LIFECYCLE, self._on_lifecycle, None)
+            watch = libvirt.open(self.uri)
+            watch.registerCloseCallback(self._on_close, None)
+            watch.domainEventRegisterAny(None, libvirt.VIR_DOMAIN_EVENT_ID_LIFECYCLE, self._on_lifecycle, None)
+            watch.setKeepAlive(self._limits.keepalive_interval, self._limits.keepalive_count)
         except libvirt.libvirtError as error:
-            self._note_failure(str(error))
+            self._note_failure(error.get_error_message() or str(error))
+            if watch is not None:
+                _close(watch)
             return
         with self._state:
             if not self._stopping:
-                self._conn, conn = conn, None
+                self._watch, watch = watch, None
+                self._generation += 1
                 self._state.notify_all()
-        if conn is not None:
-            self._dispose(conn)
+        if watch is not None:
+            _close(watch)
             return
         LOG.info("Connected to libvirt uri=%s seconds=%.2f", self.uri, time.monotonic() - began)
         with self._has_news:
@@ -222,21 +252,14 @@ class Connection:
                 LOG.warning("No connection to libvirt, trying on uri=%s reason=%s", self.uri, reason)
                 self._why = reason
 
-    def _lost(self, conn: VirConnect, reason: str) -> None:
+    def _lost(self, watch: VirConnect, reason: str) -> None:
         with self._state:
-            if self._conn is not conn or self._stopping:
+            if self._watch is not watch or self._stopping:
                 return
-            self._conn, self._why = None, f"it was lost ({reason}), connecting again"
+            self._watch, self._why = None, f"it was lost ({reason}), still connecting to {self.uri} again"
         LOG.warning("Lost the connection to libvirt uri=%s reason=%s", self.uri, reason)
         self.changes.note()
         self._wake.set()
-
-    @staticmethod
-    def _dispose(conn: VirConnect) -> None:
-        with suppress(libvirt.libvirtError):
-            conn.unregisterCloseCallback()
-        with suppress(libvirt.libvirtError):
-            conn.close()
 
     # -- callbacks, on the event loop's thread -----------------------------------------------------------------------
 
@@ -285,6 +308,13 @@ class Connection:
             self._sink(uuid)
         except Exception:  # noqa: BLE001 - whatever fails in the receiver, the next event must still be told
             LOG.exception("An event was not taken instance=%s", uuid)
+
+
+def _close(conn: VirConnect) -> None:
+    with suppress(libvirt.libvirtError):
+        conn.unregisterCloseCallback()
+    with suppress(libvirt.libvirtError):
+        conn.close()
 
 
 def _is_alive(conn: VirConnect) -> bool:

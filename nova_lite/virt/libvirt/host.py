@@ -7,6 +7,8 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 from typing import Any
 
+import libvirt
+
 from nova_lite import exception
 from nova_lite.virt.libvirt.connection import VirConnect
 
@@ -41,7 +43,8 @@ def read_facts(conn: VirConnect, virt_type: str) -> HostFacts:
         hostname=conn.getHostname(),
         version=conn.getVersion(),
         vcpus=info[2],
-        memory_mb=info[1],
+        # Not info[1]: that is the memory of NUMA nodes, which lacks what was plugged into a virtual machine.
+        memory_mb=conn.getMemoryStats(libvirt.VIR_NODE_MEMORY_STATS_ALL_CELLS)["total"] >> 10,
         arch=capabilities.findtext("host/cpu/arch", default=info[0]),
         cpu_info=cpu_info(capabilities, info),
         architectures=architectures,
