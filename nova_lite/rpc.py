@@ -8,7 +8,6 @@ imports oslo.messaging.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from typing import Any
 
 import kombu.connection
@@ -123,21 +122,21 @@ def client(topic: str, timeout: float | None = None) -> messaging.RPCClient:
     return messaging.get_rpc_client(transport(), target, serializer=_Serializer(), timeout=timeout)
 
 
-def server(topic: str, name: str, endpoints: Sequence[object], workers: int) -> messaging.RPCServer:
-    """Make a server of a topic.
+def serve(topic: str, name: str, endpoint: object, workers: int) -> messaging.RPCServer:
+    """Start a server of a topic; it is stopped with ``stop()`` and ``wait()``.
 
     :param name: the server's own name on the topic.
     :param workers: threads that serve messages.
     """
-    target = messaging.Target(topic=topic, server=name)
-    return messaging.get_rpc_server(
+    server = messaging.get_rpc_server(
         transport(),
-        target,
-        list(endpoints),
-        executor="threading",
+        messaging.Target(topic=topic, server=name),
+        [endpoint],
         serializer=_Serializer(),
         access_policy=messaging.ExplicitRPCAccessPolicy,
     )
+    server.start(override_pool_size=workers)
+    return server
 
 
 expose = messaging.expose

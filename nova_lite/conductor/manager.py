@@ -198,8 +198,7 @@ class ConductorService(Service):
         self._heartbeat = Heartbeat(self._conf, self._db, registry.CONDUCTOR)
         self._sweeper = Periodic("sweeper", self._conf.conductor.sweep_interval, self._router.sweep)
         endpoint = Endpoint(self._conf, self._db, self._router)
-        self._server = rpc.server(rpc.CONDUCTOR, self._conf.host, [endpoint], self._conf.rpc_workers)
-        self._server.start()
+        self._server = rpc.serve(rpc.CONDUCTOR, self._conf.host, endpoint, self._conf.rpc_workers)
 
     def stop(self) -> None:
         self._server.stop()

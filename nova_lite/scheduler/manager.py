@@ -49,8 +49,7 @@ class SchedulerService(Service):
         )
         self._heartbeat = Heartbeat(self._conf, self._db, registry.SCHEDULER)
         self._reaper = Periodic("reaper", self._conf.scheduler.reap_interval, self._reap)
-        self._server = rpc.server(rpc.SCHEDULER, self._conf.host, [Endpoint(self._batcher)], self._conf.rpc_workers)
-        self._server.start()
+        self._server = rpc.serve(rpc.SCHEDULER, self._conf.host, Endpoint(self._batcher), self._conf.rpc_workers)
 
     def stop(self) -> None:
         self._server.stop()
