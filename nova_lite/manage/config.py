@@ -117,11 +117,8 @@ def _contradictions(conf: cfg.ConfigOpts) -> Iterator[str]:
             f"[scheduler] grant_lifetime ({conf.scheduler.grant_lifetime:g} s) is less than [conductor] "
             f"scheduler_timeout ({conf.conductor.scheduler_timeout:g} s): grants would expire on their way"
         )
-    in_memory = (conf.transport_url or "").startswith("fake:")
-    if not in_memory and conf.database.connection.startswith("sqlite:"):
-        yield "[database] connection is SQLite, which is for a cloud in one process, but transport_url is not fake://"
-    if in_memory and max(conf.api.workers, conf.conductor.workers, conf.scheduler.workers) > 1:
-        yield "[DEFAULT] transport_url is fake://, which other processes cannot reach, but there are several workers"
+    if (conf.transport_url or "").startswith("rabbit:") and conf.database.connection.startswith("sqlite:"):
+        yield "[database] connection is SQLite, which is for a cloud in one process, but transport_url is RabbitMQ"
 
 
 def _missing_drivers(conf: cfg.ConfigOpts) -> Iterator[str]:

@@ -144,7 +144,6 @@ class TestConfigCheck:
             ("[scheduler]\nworker = 3\n", "[scheduler] has no option worker; is workers meant?"),
             ("[schedular]\nworkers = 3\n", "there is no group [schedular]; is scheduler meant?"),
             ("[scheduler]\nworkers = 0\n", "[scheduler] workers: "),
-            ("[scheduler]\nworkers = 2\n", "fake://, which other processes cannot reach"),
             ("[scheduler]\nenabled_filters = luck\n", "luck is not installed; there are "),
             ("[compute]\ndriver = vmware\n", "[compute] driver: vmware is not installed; there are fake, libvirt"),
         ],
@@ -159,6 +158,10 @@ class TestConfigCheck:
     def test_services_that_are_alive_must_not_count_as_down(self, manage: Manage, config_file: Path) -> None:
         config_file.write_text(config_file.read_text() + "service_down_time = 5\n")
         assert "services that are alive would count as down" in manage("config", "check").stdout
+
+    def test_sqlite_does_not_serve_many_processes(self, manage: Manage, config_file: Path) -> None:
+        config_file.write_text(config_file.read_text().replace("fake://", "rabbit://"))
+        assert "SQLite, which is for a cloud in one process" in manage("config", "check").stdout
 
     def test_a_file_that_is_not_there(self, manage: Manage, config_file: Path) -> None:
         config_file.unlink()
