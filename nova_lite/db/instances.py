@@ -142,7 +142,14 @@ class Created:
     operations: list[str]
 
 
-# What a person may do to a server that is at rest.
+# Built once, since building a statement costs more than executing it.
+_first = sa.select(sa.func.count()).where(instances.c.uuid == sa.bindparam("first")).scalar_subquery()
+_TIME_AND_DONE = sa.select(sa.type_coerce(now(), Timestamp), _first)
+_INSERT = sa.insert(instances)
+_BY_UUID = sa.select(*COLUMNS).where(instances.c.uuid == sa.bindparam("uuid"))
+_LOCKED = _BY_UUID.with_for_update()
+
+# The states in which a user may change what is written down of a server.
 AT_REST = (objects.ACTIVE, objects.PAUSED, "suspended", objects.STOPPED)
 
 
@@ -154,14 +161,13 @@ def create(conn: sa.Connection, conf: cfg.ConfigOpts, new: NewInstances, caller:
     :raises QuotaExceeded: the project or the group has no room for min_count; nothing is written.
     :raises ServerGroupNotFound: the group was deleted meanwhile.
     """
-    mine = sa.select(sa.func.count()).where(instances.c.uuid == new.uuids[0]).scalar_subquery()
-    at, done = conn.execute(sa.select(sa.type_coerce(now(), Timestamp), mine)).one()
+    at, done = conn.execute(_TIME_AND_DONE, {"first": new.uuids[0]}).one()
     if done:
         return _created_before(conn, new)
     if new.group_id is not None:
         _check_group(conn, new.group_id, new.group_members, len(new.uuids))
     count = _reserve(conn, conf, new, caller.project_id)
-    conn.execute(sa.insert(instances), [_values(new, place, caller, at) for place in range(count)])
+    conn.execute(_INSERT, [_values(new, place, caller, at) for place in range(count)])
     uuids = list(new.uuids[:count])
     if new.tags:
         rows = [{"instance_uuid": uuid, "tag": tag} for uuid in uuids for tag in sorted(set(new.tags))]
@@ -277,7 +283,7 @@ def get(conn: sa.Connection, uuid: str, include_deleted: bool = False) -> Instan
 
     :raises InstanceNotFound: there is none, or it is deleted.
     """
-    row = conn.execute(sa.select(*COLUMNS).where(instances.c.uuid == uuid)).one_or_none()
+    row = conn.execute(_BY_UUID, {"uuid": uuid}).one_or_none()
     if row is None or (row.deleted and not include_deleted):
         raise exception.InstanceNotFound(uuid=uuid)
     return Instance._make(row)
@@ -293,7 +299,7 @@ def get_many(conn: sa.Connection, uuids: Sequence[str], include_deleted: bool = 
 
 def lock_any(conn: sa.Connection, uuid: str) -> Instance | None:
     """Lock the row of an instance that is not deleted, and return it as the last holder of the lock left it."""
-    row = conn.execute(sa.select(*COLUMNS).where(instances.c.uuid == uuid).with_for_update()).one_or_none()
+    row = conn.execute(_LOCKED, {"uuid": uuid}).one_or_none()
     return None if row is None or row.deleted else Instance._make(row)
 
 
@@ -310,7 +316,7 @@ def lock(conn: sa.Connection, uuid: str) -> Instance:
 
 def lock_if_there(conn: sa.Connection, uuid: str) -> Instance | None:
     """Lock the row of an instance and return it; None if there is none, or it is deleted."""
-    row = conn.execute(sa.select(*COLUMNS).where(instances.c.uuid == uuid).with_for_update()).one_or_none()
+    row = conn.execute(_LOCKED, {"uuid": uuid}).one_or_none()
     return None if row is None or row.deleted else Instance._make(row)
 
 
