@@ -109,7 +109,7 @@ def add_user(path: str, name: str, password: str, project: str, roles: tuple[str
     """
     _check(name, password, project, roles)
     password_hash = bcrypt.hashpw(password.encode(), bcrypt.gensalt()).decode()
-    with _editing(path):
+    with editing(path):
         old = load(path)
         where = old.project(project)
         projects = old.projects
@@ -133,7 +133,7 @@ def remove_user(path: str, name: str) -> None:
 
     :raises NotFound: there is no such user.
     """
-    with _editing(path):
+    with editing(path):
         old = load(path)
         user = old.user(name)
         if user is None:
@@ -151,7 +151,8 @@ def _check(name: str, password: str, project: str, roles: tuple[str, ...]) -> No
 
 
 @contextlib.contextmanager
-def _editing(path: str) -> Iterator[None]:
+def editing(path: str) -> Iterator[None]:
+    """Keep others from replacing the file at the same time."""
     os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     lock = os.open(f"{path}.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
@@ -175,11 +176,16 @@ def _save(path: str, directory: Directory) -> None:
             for u in directory.users
         ],
     }
+    replace(path, yaml.safe_dump(content, sort_keys=False))
+
+
+def replace(path: str, text: str) -> None:
+    """Write a file that only its owner may read, as a whole or not at all; within ``editing``."""
     temporary = f"{path}.new"
     with contextlib.suppress(FileNotFoundError):
         os.unlink(temporary)
     with open(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="utf-8") as file:
-        yaml.safe_dump(content, file, sort_keys=False)
+        file.write(text)
         file.flush()
         os.fsync(file.fileno())
     os.replace(temporary, path)

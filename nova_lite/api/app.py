@@ -20,10 +20,11 @@ import msgspec
 from oslo_log import log
 
 from nova_lite import exception
-from nova_lite.api import auth, errors, microversion, versions
+from nova_lite.api import auth, errors, identity, images, microversion, versions
 from nova_lite.api.request import Request
 from nova_lite.api.services import Services
 from nova_lite.api.tokens import Tokens
+from nova_lite.api.views.identity import Cloud
 from nova_lite.context import RequestContext
 
 LOG = log.getLogger(__name__)
@@ -79,7 +80,12 @@ def make_app(services: Services) -> WSGIApp:
     for path, resource in routes:
         app.add_route(COMPUTE + path, resource)
     if tokens:
-        _add_identity(app, services, tokens)
+        cloud = Cloud(services.conf.auth.region, services.conf.image.endpoint)
+        for path, face in identity.ROUTES:
+            app.add_route(path, face(tokens, cloud))
+    if services.conf.image.driver == "directory":
+        for path, resource_class in images.ROUTES:
+            app.add_route(path, resource_class(services))
     return app if embedded else auth.with_keystone(app, services.conf)
 
 
@@ -94,10 +100,6 @@ def _compute_routes(services: Services) -> list[tuple[str, Any]]:
                 made[resource] = resource(services)
             routes.append((path, made[resource]))
     return routes
-
-
-def _add_identity(app: Any, services: Services, tokens: Tokens) -> None:
-    pass
 
 
 class RequestMiddleware:

@@ -22,9 +22,9 @@ _PAGES = Version(2, 35)
 
 def _user(req: Request, action: str, asked: str | None) -> str:
     """Return whose key pairs are meant; other people's are the administrator's business."""
-    user_id = asked if asked is not None and req.version >= _OTHER_USERS else req.nova.user_id
+    user_id = asked if asked is not None and req.version >= _OTHER_USERS else req.user_id
     policy.authorize(req.nova, _API + action, {"user_id": user_id, "project_id": req.nova.project_id})
-    return str(user_id)
+    return user_id
 
 
 class KeyPairs:
@@ -57,7 +57,7 @@ class KeyPairs:
             lambda conn: key_pairs.create(
                 conn,
                 self._services.conf,
-                req.nova.project_id,
+                req.project_id,
                 user_id=user_id,
                 name=body["name"],
                 key_type=kind,

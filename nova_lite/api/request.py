@@ -39,6 +39,18 @@ class Request(falcon.Request):
     max_body: int = 1 << 20
     started: float = 0.0
 
+    @property
+    def project_id(self) -> str:
+        """The project that the caller's token is for; where a token is needed at all, it has one."""
+        if self.nova.project_id is None:
+            raise exception.Forbidden("The token is not scoped to a project.")
+        return str(self.nova.project_id)
+
+    @property
+    def user_id(self) -> str:
+        """The caller's id."""
+        return str(self.nova.user_id)
+
     def json_body(self, schema: Schema | Versioned[Schema]) -> dict[str, Any]:
         """Return the body, an object that the schema accepts at the request's version.
 

@@ -53,8 +53,8 @@ class ServerGroups:
             lambda conn: server_groups.create(
                 conn,
                 self._services.conf,
-                project_id=req.nova.project_id,
-                user_id=req.nova.user_id,
+                project_id=req.project_id,
+                user_id=req.user_id,
                 name=name,
                 policy=chosen,
                 max_server_per_host=most,

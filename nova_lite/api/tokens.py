@@ -67,7 +67,7 @@ class Tokens:
         self._users = identity_file.Watched(conf.auth.users_file)
         self._claims: OrderedDict[bytes, _Claims] = OrderedDict()
         self._passwords: OrderedDict[str, bytes] = OrderedDict()
-        self._revoked: dict[str, float] = {}
+        self._revoked = Revocations(f"{conf.auth.users_file}.revoked")
         self._lock = threading.Lock()
 
     @property
@@ -132,16 +132,13 @@ class Tokens:
                 self._claims[digest] = claims
                 while len(self._claims) > _REMEMBERED:
                     self._claims.popitem(last=False)
-        if claims.expires_at <= time.time() or claims.id in self._revoked:
+        if claims.expires_at <= time.time() or self._revoked.has(claims.id):
             raise exception.Unauthorized()
         return self._token(claims)
 
     def revoke(self, token: Token) -> None:
-        """Make a token worthless in this process from now on."""
-        now = time.time()
-        with self._lock:
-            self._revoked = {i: until for i, until in self._revoked.items() if until > now}
-            self._revoked[token.id] = token.expires_at.timestamp()
+        """Make a token worthless from now on, in every process that shares the users file."""
+        self._revoked.add(token.id, token.expires_at.timestamp())
 
     def _decode(self, text: str) -> _Claims:
         try:
@@ -164,6 +161,41 @@ class Tokens:
         if claims.project and not roles:
             raise exception.Unauthorized()
         return Token(claims.id, user, project, roles, claims.methods, _time(claims.issued_at), _time(claims.expires_at))
+
+
+class Revocations:
+    """The ids of revoked tokens, in a file beside the users file: a line each, with the time until which it matters."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._seen: tuple[int, int] | None = None
+        self._ids: dict[str, float] = {}
+
+    def has(self, token_id: str) -> bool:
+        try:
+            status = os.stat(self._path)
+        except FileNotFoundError:
+            return False
+        seen = (status.st_mtime_ns, status.st_ino)
+        if seen != self._seen:
+            self._ids = self._read()
+            self._seen = seen
+        return token_id in self._ids
+
+    def add(self, token_id: str, until: float) -> None:
+        """Add an id, and drop those of tokens that have expired by themselves."""
+        with identity_file.editing(self._path):
+            now = time.time()
+            kept = {**{i: t for i, t in self._read().items() if t > now}, token_id: until}
+            identity_file.replace(self._path, "".join(f"{i} {t:.0f}\n" for i, t in kept.items()))
+
+    def _read(self) -> dict[str, float]:
+        try:
+            with open(self._path, encoding="ascii") as file:
+                lines = [line.split() for line in file]
+        except FileNotFoundError:
+            return {}
+        return {line[0]: float(line[1]) for line in lines if len(line) == 2}
 
 
 def _time(seconds: float) -> datetime.datetime:

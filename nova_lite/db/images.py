@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -48,11 +49,16 @@ class StoredImage:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Which images to list. project_id is whose images are seen beside the public ones, None for everybody's."""
+    """Which images to list. project_id is whose images are seen beside the public ones, None for everybody's.
+
+    equal holds the values that a column may have; tags and properties are those that an image must have.
+    """
 
     project_id: str | None = None
     ids: tuple[str, ...] | None = None
-    equal: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    equal: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    tags: frozenset[str] = frozenset()
+    properties: dict[str, str] = field(default_factory=dict)
     hidden: bool = False
     sort_key: str = "created_at"
     descending: bool = True
@@ -102,7 +108,14 @@ def search(conn: sa.Connection, wanted: Search) -> list[StoredImage]:
     if wanted.marker is not None:
         statement = statement.where(_after(conn, key, wanted))
     order = (key.desc(), images.c.id.desc()) if wanted.descending else (key.asc(), images.c.id.asc())
-    return [_image(row) for row in conn.execute(statement.order_by(*order).limit(wanted.limit))]
+    rows = conn.execute(statement.order_by(*order))
+    # Tags and properties are documents to the database; images are few enough to look into each.
+    found = (image for image in map(_image, rows) if _has(image, wanted))
+    return list(itertools.islice(found, wanted.limit))
+
+
+def _has(image: StoredImage, wanted: Search) -> bool:
+    return wanted.tags <= set(image.tags) and wanted.properties.items() <= image.properties.items()
 
 
 def _after(conn: sa.Connection, key: sa.Column[Any], wanted: Search) -> sa.ColumnElement[bool]:
