@@ -16,6 +16,8 @@ ADDRESS_SPACE = 1 << 30  # bytes; what qemu-img needs at most for an honest imag
 CPU_SECONDS = 30
 TIMEOUT = 60.0
 
+LIMITED = ("prlimit", f"--as={ADDRESS_SPACE}", f"--cpu={CPU_SECONDS}", "--core=0", "--")
+
 
 class QemuImgError(Exception):
     """qemu-img ended with an error, or was ended at its limits; the message is its own."""
@@ -28,10 +30,9 @@ def run(arguments: Sequence[str | Path], timeout: float = TIMEOUT) -> str:
 
     :raises QemuImgError: it did not succeed, or there is no qemu-img.
     """
-    command = ["prlimit", f"--as={ADDRESS_SPACE}", f"--cpu={CPU_SECONDS}", "--core=0", "--", "qemu-img"]
     try:
         done = subprocess.run(
-            [*command, *map(str, arguments)],
+            [*LIMITED, "qemu-img", *map(str, arguments)],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
