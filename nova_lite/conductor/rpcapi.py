@@ -14,6 +14,10 @@ from nova_lite.objects.instance import DomainInfo
 from nova_lite.objects.node import NodeInventory, NodeRecord
 
 
+# A conductor that is there registers a thousand nodes within this time.
+REGISTER_TIMEOUT = 5.0
+
+
 class ConductorAPI:
     """Casts are hints (the rows are the truth); calls raise rpc.Timeout."""
 
@@ -30,9 +34,12 @@ class ConductorAPI:
         """Report the nodes that a compute process serves; makes their rows or brings them up to date.
 
         :param starting: whether the process has just started, and so works on nothing that it was given before.
+        Patient for seconds only: a compute often starts before any conductor does, and asks again.
+
         :raises Conflict: a node's identity does not match the one on record.
         """
-        return self._client.call(context, "register", server=server, nodes=list(nodes), starting=starting)
+        client = self._client.prepare(timeout=REGISTER_TIMEOUT)
+        return client.call(context, "register", server=server, nodes=list(nodes), starting=starting)
 
     def heartbeat(self, context: RequestContext, hosts: Sequence[str], server: str, operations: Sequence[str]) -> None:
         """Say that the hosts' compute service is alive, and renew the leases of the operations that it works on."""
