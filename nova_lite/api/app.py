@@ -45,6 +45,7 @@ _NOUNS = (
     "keypairs",
     "server_groups",
     "compute_services",
+    "hosts",
     "hypervisors",
     "availability_zones",
     "aggregates",

@@ -36,6 +36,9 @@ RESOURCES = (
     "injected_file_path_length",
 )
 
+#: Resources of networks, which are kept for clients that set them, and limit nothing here.
+NETWORK_RESOURCES = ("floating_ips", "fixed_ips", "security_groups", "security_group_rules")
+
 # The limits that hold for projects without their own.
 _DEFAULT_CLASS = ""
 
@@ -57,6 +60,7 @@ def defaults(conn: sa.Connection, conf: cfg.ConfigOpts) -> dict[str, int]:
 def limits(conn: sa.Connection, conf: cfg.ConfigOpts, project_id: str) -> dict[str, int]:
     """Return a project's limits by resource: its own, else the default class's, else the configured ones."""
     found = {resource: int(conf.quota[resource]) for resource in RESOURCES}
+    found |= dict.fromkeys(NETWORK_RESOURCES, UNLIMITED)
     statement = (
         sa.select(quota_limits.c.resource, quota_limits.c.limit)
         .where(quota_limits.c.project_id.in_((_DEFAULT_CLASS, project_id)))

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""/os-aggregates: groups of hosts, and the availability zones that they make."""
+
+from __future__ import annotations
+
+import falcon
+
+from nova_lite import exception, policy
+from nova_lite.api.request import Request, since
+from nova_lite.api.schemas import aggregates as schemas
+from nova_lite.api.services import Services
+from nova_lite.api.validation import MAX_INT
+from nova_lite.api.views import aggregates as views
+from nova_lite.db import aggregates
+from nova_lite.db.zones import METADATA_KEY
+
+_API = "os_compute_api:os-aggregates:"
+
+
+class _Resource:
+    def __init__(self, services: Services) -> None:
+        self._db = services.db
+
+
+def _identify(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 10 or int(text) > MAX_INT:
+        raise exception.BadRequest(f"Invalid aggregate id {text[:64]}: it is an integer.")
+    return int(text)
+
+
+class Aggregates(_Resource):
+    """/os-aggregates"""
+
+    def on_get(self, req: Request, resp: falcon.Response) -> None:
+        policy.authorize(req.nova, _API + "index")
+        resp.media = {"aggregates": [views.detail(req, one) for one in self._db.read(aggregates.search)]}
+
+    def on_post(self, req: Request, resp: falcon.Response) -> None:
+        policy.authorize(req.nova, _API + "create")
+        body = req.json_body(schemas.CREATE)["aggregate"]
+        made = self._db.write(lambda conn: aggregates.create(conn, body["name"], body.get("availability_zone")))
+        resp.media = {"aggregate": views.created(req, made)}
+
+
+class AggregateResource(_Resource):
+    """/os-aggregates/{aggregate_id}"""
+
+    def on_get(self, req: Request, resp: falcon.Response, aggregate_id: str) -> None:
+        policy.authorize(req.nova, _API + "show")
+        number = _identify(aggregate_id)
+        resp.media = {"aggregate": views.detail(req, self._db.read(lambda conn: aggregates.get(conn, number)))}
+
+    def on_put(self, req: Request, resp: falcon.Response, aggregate_id: str) -> None:
+        policy.authorize(req.nova, _API + "update")
+        number = _identify(aggregate_id)
+        body = req.json_body(schemas.UPDATE)["aggregate"]
+        zone = {METADATA_KEY: body["availability_zone"]} if "availability_zone" in body else {}
+        changed = self._db.write(lambda conn: aggregates.update(conn, number, body.get("name"), zone))
+        resp.media = {"aggregate": views.detail(req, changed)}
+
+    def on_delete(self, req: Request, resp: falcon.Response, aggregate_id: str) -> None:
+        policy.authorize(req.nova, _API + "delete")
+        number = _identify(aggregate_id)
+        self._db.write(lambda conn: aggregates.delete(conn, number))
+
+
+class AggregateAction(_Resource):
+    """/os-aggregates/{aggregate_id}/action"""
+
+    def on_post(self, req: Request, resp: falcon.Response, aggregate_id: str) -> None:
+        number = _identify(aggregate_id)
+        [(action, argument)] = req.json_body(schemas.ACTION).items()
+        policy.authorize(req.nova, _API + action)
+        if action == "add_host":
+            changed = self._db.write(lambda conn: aggregates.add_host(conn, number, argument["host"]))
+        elif action == "remove_host":
+            changed = self._db.write(lambda conn: aggregates.remove_host(conn, number, argument["host"]))
+        else:
+            metadata = argument["metadata"]
+            if ":" in (metadata.get(METADATA_KEY) or ""):
+                raise exception.BadRequest("The name of an availability zone has no colon.")
+            changed = self._db.write(lambda conn: aggregates.update(conn, number, None, metadata))
+        resp.media = {"aggregate": views.detail(req, changed)}
+
+
+class AggregateImages(_Resource):
+    """/os-aggregates/{aggregate_id}/images"""
+
+    @since("2.81")
+    def on_post(self, req: Request, resp: falcon.Response, aggregate_id: str) -> None:
+        policy.authorize(req.nova, "compute:aggregates:images")
+        number = _identify(aggregate_id)
+        req.json_body(schemas.IMAGES)
+        self._db.read(lambda conn: aggregates.get(conn, number))
+        raise exception.NotImplementedHere(what="copying images to hosts before they are needed")
+
+
+ROUTES: list[tuple[str, type]] = [
+    ("/os-aggregates", Aggregates),
+    ("/os-aggregates/{aggregate_id}", AggregateResource),
+    ("/os-aggregates/{aggregate_id}/action", AggregateAction),
+    ("/os-aggregates/{aggregate_id}/images", AggregateImages),
+]

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""/os-hosts: hosts as they were shown before hypervisors and services; gone from 2.43 on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import falcon
+
+from nova_lite import exception, policy
+from nova_lite.api.request import Request, until
+from nova_lite.api.services import Services
+from nova_lite.api.validation import multi, query_of
+from nova_lite.db import compute_services, hypervisors
+from nova_lite.db.hypervisors import Hypervisor
+
+_API = "os_compute_api:os-hosts:"
+_LIST = query_of({"zone": multi({"type": "string"}), "service": multi({"type": "string"})})
+
+
+class _Resource:
+    def __init__(self, services: Services) -> None:
+        self._db = services.db
+        self._down_time: float = services.conf.service_down_time
+        self._default_zone: str = services.conf.api.default_availability_zone
+
+
+class Hosts(_Resource):
+    """/os-hosts"""
+
+    @until("2.42")
+    def on_get(self, req: Request, resp: falcon.Response) -> None:
+        policy.authorize(req.nova, _API + "list")
+        query = req.query(_LIST)
+        found = self._db.read(lambda conn: compute_services.search(conn, self._down_time))
+        shown = [
+            {
+                "host_name": service.host,
+                "service": service.binary.removeprefix("nova-"),
+                "zone": service.zone or self._default_zone,
+            }
+            for service in found
+        ]
+        for name in ("zone", "service"):
+            if name in query:
+                shown = [host for host in shown if host[name] == query[name][0]]
+        resp.media = {"hosts": shown}
+
+
+class Host(_Resource):
+    """/os-hosts/{host}"""
+
+    @until("2.42")
+    def on_get(self, req: Request, resp: falcon.Response, host: str) -> None:
+        policy.authorize(req.nova, _API + "show")
+        found = self._db.read(lambda conn: hypervisors.search(conn, self._down_time))
+        nodes = [node for node in found if node.host == host]
+        if not nodes:
+            raise exception.NotFound(f"Compute host {host} could not be found.")
+        resp.media = {"host": _resources(host, nodes)}
+
+
+def _resources(host: str, nodes: list[Hypervisor]) -> list[dict[str, Any]]:
+    totals = {
+        "(total)": ("total_vcpus", "total_memory_mb", "total_disk_gb"),
+        "(used_now)": ("used_vcpus", "used_memory_mb", "used_disk_gb"),
+        "(used_max)": ("used_vcpus", "used_memory_mb", "used_disk_gb"),
+    }
+    return [
+        {
+            "resource": {
+                "host": host,
+                "project": project,
+                "cpu": sum(getattr(node, cpu) for node in nodes),
+                "memory_mb": sum(getattr(node, memory) for node in nodes),
+                "disk_gb": sum(getattr(node, disk) for node in nodes),
+            }
+        }
+        for project, (cpu, memory, disk) in totals.items()
+    ]
+
+
+ROUTES: list[tuple[str, type]] = [("/os-hosts", Hosts), ("/os-hosts/{host}", Host)]
