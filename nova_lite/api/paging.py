@@ -26,16 +26,19 @@ def page(query: dict[str, list[str]], max_limit: int) -> Page:
     return Page(limit, markers[0] if markers else None)
 
 
-def next_links(req: Request, collection: str, shown: Sequence[Any], page: Page, last_id: str) -> dict[str, Any]:
+def next_links(
+    req: Request, collection: str, shown: Sequence[Any], page: Page, last_id: str, key: str | None = None
+) -> dict[str, Any]:
     """Return {"<key>_links": [...]} with the link to the next page, or nothing if this page was not full.
 
-    :param collection: the list's path below the version, and the key's name after its last slash.
+    :param collection: the list's path below the version.
     :param last_id: the id of the page's last row, the marker of the next.
+    :param key: what the list is called in the body, unless it is what the path begins with.
     """
     if not shown or len(shown) < page.limit:
         return {}
     parameters = [(k, v) for k, v in urllib.parse.parse_qsl(req.query_string, True) if k != "marker"]
     query = urllib.parse.urlencode([*parameters, ("marker", last_id)])
-    path = req.relative_uri.split("?", 1)[0] if not collection else f"/v2.1{req.project_segment}/{collection}"
-    key = collection.split("/")[0].removeprefix("os-").replace("-", "_")
-    return {f"{key}_links": [{"rel": "next", "href": f"{req.public_url}{path}?{query}"}]}
+    href = f"{req.public_url}/v2.1{req.project_segment}/{collection}?{query}"
+    name = key or collection.split("/")[0].removeprefix("os-")
+    return {f"{name}_links": [{"rel": "next", "href": href}]}

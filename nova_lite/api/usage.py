@@ -80,7 +80,7 @@ class UsageOfAll(_Resource):
             ]
         }
         if req.version >= _PAGES and found:
-            resp.media |= _next(req, "os-simple-tenant-usage", "tenant_usages_links", found, page)
+            resp.media |= paging.next_links(req, "os-simple-tenant-usage", found, page, found[-1].uuid, "tenant_usages")
 
 
 class UsageOfProject(_Resource):
@@ -93,11 +93,9 @@ class UsageOfProject(_Resource):
         shown = views.project(project_id, found, start, stop, now, detailed=True) if found else {}
         resp.media = {"tenant_usage": shown}
         if req.version >= _PAGES and found:
-            resp.media |= _next(req, f"os-simple-tenant-usage/{project_id}", "tenant_usage_links", found, page)
-
-
-def _next(req: Request, path: str, key: str, found: list[ServerUsage], page: paging.Page) -> dict[str, Any]:
-    return {key: links for links in paging.next_links(req, path, found, page, found[-1].uuid).values()}
+            resp.media |= paging.next_links(
+                req, f"os-simple-tenant-usage/{project_id}", found, page, found[-1].uuid, "tenant_usage"
+            )
 
 
 ROUTES: list[tuple[str, type]] = [
