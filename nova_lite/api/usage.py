@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any
 
 import falcon
 
