@@ -8,6 +8,7 @@ import uuid
 
 from oslo_config import cfg
 
+from nova_lite import exception
 from nova_lite.db import flavors, migration
 from nova_lite.manage.db import opened
 from nova_lite.objects.flavor import Flavor
@@ -21,6 +22,7 @@ def add_to(nouns: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     create.add_argument("--ram", type=_at_least(1), required=True, metavar="MIB", help="MiB of memory")
     create.add_argument("--disk", type=_at_least(0), required=True, metavar="GIB", help="GiB of disk")
     create.add_argument("--vcpus", type=_at_least(1), required=True, metavar="N", help="virtual CPUs")
+    create.add_argument("--exist-ok", action="store_true", help="a flavor that is there already is no error")
     create.set_defaults(run=_create)
 
 
@@ -46,5 +48,11 @@ def _create(arguments: argparse.Namespace, conf: cfg.ConfigOpts) -> None:
     )
     with opened(conf) as database:
         migration.check(database)
-        database.write(lambda conn: flavors.create(conn, flavor))
+        try:
+            database.write(lambda conn: flavors.create(conn, flavor))
+        except exception.Conflict as taken:
+            if not arguments.exist_ok:
+                raise
+            print(taken)
+            return
     print(f"Flavor {flavor.name} has the id {flavor.flavorid}.")

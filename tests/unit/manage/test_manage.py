@@ -126,6 +126,7 @@ class TestFlavor:
         size = ("--ram", "64", "--disk", "1", "--vcpus", "1")
         assert manage("flavor", "create", "m1.tiny", "--id", "1", *size).stdout == "Flavor m1.tiny has the id 1.\n"
         assert "already exists" in _error(manage("flavor", "create", "m1.tiny", *size))
+        assert manage("flavor", "create", "m1.tiny", *size, "--exist-ok").returncode == 0
 
     def test_sizes_are_checked(self, manage: Manage) -> None:
         result = manage("flavor", "create", "m1.tiny", "--ram", "-1", "--disk", "1", "--vcpus", "1")
