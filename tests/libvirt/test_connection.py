@@ -55,7 +55,7 @@ def test_events_come_again_after_a_restart(driver: Any, image: Path, libvirtd: L
     events.wait_for(instance.uuid)
 
 
-def test_calls_while_libvirtd_is_away_fail_soon_and_say_where(
+def test_calls_while_libvirtd_is_away_fail_soon_and_say_why(
     make_driver: Callable[..., Any], libvirtd: Libvirtd
 ) -> None:
     driver = make_driver(**HASTY)
@@ -63,7 +63,7 @@ def test_calls_while_libvirtd_is_away_fail_soon_and_say_where(
     libvirtd.kill_daemon()
     try:
         began = time.monotonic()
-        with pytest.raises(exception.HypervisorUnavailable, match=r"libvirt-sock"):
+        with pytest.raises(exception.HypervisorUnavailable, match="libvirt-sock"):
             wait_until(lambda: driver.domains() is None, "a failure")
         assert time.monotonic() - began < 5
     finally:

@@ -9,6 +9,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,17 @@ def test_reboot(driver: Any, image: Path, hard: bool) -> None:
 
     wait_for_console(driver, instance, nano.READY, count=2)
     assert (nano.BYE in driver.console_output(instance, None)) is not hard
+
+
+def test_several_guests_start_at_once(driver: Any, image: Path) -> None:
+    instances = [make_instance() for _ in range(4)]
+
+    with ThreadPoolExecutor(len(instances)) as threads:
+        list(threads.map(lambda instance: driver.spawn(instance, image, [], None), instances))
+
+    assert {domain.uuid for domain in driver.domains()} == {instance.uuid for instance in instances}
+    for instance in instances:
+        wait_for_console(driver, instance, nano.READY)
 
 
 def test_destroy_leaves_nothing(driver: Any, image: Path, tmp_path: Path) -> None:

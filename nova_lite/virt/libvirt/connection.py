@@ -32,6 +32,7 @@ import libvirt
 
 from nova_lite import exception
 from nova_lite.virt.libvirt import event_loop
+from nova_lite.virt.libvirt.reasons import without_paths
 from nova_lite.virt.libvirt.workers import DeadlineExceededError, DeadlinePool, PoolStuckError
 
 LOG = logging.getLogger(__name__)
@@ -44,12 +45,12 @@ VirDomain = Any
 
 
 class HypervisorRefused(exception.NovaLiteError):
-    """libvirt answered, with an error. code is libvirt's (VIR_ERR_*), reason its message."""
+    """libvirt answered, with an error. code is libvirt's (VIR_ERR_*), reason its message with all that it names."""
 
     template = "The hypervisor could not {what}: {reason}"
 
     def __init__(self, what: str, reason: str, code: int) -> None:
-        super().__init__(what=what, reason=reason)
+        super().__init__(what=what, reason=without_paths(reason))
         self.what, self.reason, self.code = what, reason, code
 
 
@@ -110,6 +111,8 @@ class Connection:
         self._worker = threading.local()
         self._state = threading.Condition()
         self._watch: VirConnect = None
+        self._watch_callback: int | None = None
+        self._dead: list[VirConnect] = []
         self._generation = 0  # counts the watching connections: those of workers that are older are not to be used
         self._why = "the driver is not started"
         self._wake = threading.Event()
@@ -123,7 +126,7 @@ class Connection:
         """Connect in the background, and from now on tell the sink the uuids of domains that may have changed."""
         event_loop.ensure_running()
         self._sink = sink
-        self._why = f"still connecting to {self.uri}"
+        self._why = "still connecting"
         threading.Thread(target=self._keep_connected, name="libvirt-connector", daemon=True).start()
         threading.Thread(target=self._report, name="libvirt-reporter", daemon=True).start()
 
@@ -138,7 +141,7 @@ class Connection:
             self._has_news.notify_all()
         if watch is not None:
             try:
-                self._pool.run(lambda: _close(watch), self._limits.call_timeout)
+                self._pool.run(lambda: _close(watch, self._watch_callback), self._limits.call_timeout)
             except (DeadlineExceededError, PoolStuckError):
                 LOG.warning("libvirt hung while its connection was closed uri=%s", self.uri)
         self._pool.close()
@@ -159,11 +162,11 @@ class Connection:
             return self._pool.run(lambda: self._perform(generation, what, function), seconds)
         except DeadlineExceededError:
             raise exception.HypervisorUnavailable(
-                reason=f"libvirt at {self.uri} did not {what} within {seconds:g} s; see whether it hangs."
+                reason=f"libvirt did not {what} within {seconds:g} s; see whether it hangs."
             ) from None
         except PoolStuckError:
             raise exception.HypervisorUnavailable(
-                reason=f"all {self._limits.workers} calls to libvirt at {self.uri} hang; see whether it does."
+                reason=f"all {self._limits.workers} calls to libvirt hang; see whether it does."
             ) from None
 
     def _connected(self, timeout: float) -> int:
@@ -171,7 +174,7 @@ class Connection:
         with self._state:
             self._state.wait_for(lambda: self._watch is not None or self._stopping, timeout)
             if self._watch is None:
-                raise exception.HypervisorUnavailable(reason=f"no connection to libvirt: {self._why}.")
+                raise exception.HypervisorUnavailable(reason=f"no connection to libvirt: {without_paths(self._why)}.")
             return self._generation
 
     # -- the worker threads ------------------------------------------------------------------------------------------
@@ -203,7 +206,7 @@ class Connection:
         if conn is None or not _is_alive(conn):
             self._wake.set()
             return exception.HypervisorUnavailable(
-                reason=f"the connection to libvirt broke when it was to {what}: {reason}"
+                reason=f"the connection to libvirt broke when it was to {what}: {without_paths(reason)}"
             )
         return HypervisorRefused(what, reason, code)
 
@@ -214,11 +217,18 @@ class Connection:
             watch = self._watch
             if watch is not None and not _is_alive(watch):
                 self._lost(watch, "it is not alive")
-                watch = None
-            if watch is None:
+            self._bury_lost()
+            if self._watch is None:
                 self._connect()
             self._wake.wait(self._limits.reconnect_interval)
             self._wake.clear()
+
+    def _bury_lost(self) -> None:
+        """Free connections that broke; not where that was noticed, since callbacks must not call libvirt."""
+        with self._state:
+            dead, self._dead = self._dead, []
+        for watch in dead:
+            _close(watch, self._watch_callback)
 
     def _connect(self) -> None:
         began = time.monotonic()
@@ -226,7 +236,9 @@ class Connection:
         try:
             watch = libvirt.open(self.uri)
             watch.registerCloseCallback(self._on_close, None)
-            watch.domainEventRegisterAny(None, libvirt.VIR_DOMAIN_EVENT_ID_LIFECYCLE, self._on_lifecycle, None)
+            self._watch_callback = watch.domainEventRegisterAny(
+                None, libvirt.VIR_DOMAIN_EVENT_ID_LIFECYCLE, self._on_lifecycle, None
+            )
             watch.setKeepAlive(self._limits.keepalive_interval, self._limits.keepalive_count)
         except libvirt.libvirtError as error:
             self._note_failure(error.get_error_message() or str(error))
@@ -239,7 +251,7 @@ class Connection:
                 self._generation += 1
                 self._state.notify_all()
         if watch is not None:
-            _close(watch)
+            _close(watch, self._watch_callback)
             return
         LOG.info("Connected to libvirt uri=%s seconds=%.2f", self.uri, time.monotonic() - began)
         with self._has_news:
@@ -256,7 +268,8 @@ class Connection:
         with self._state:
             if self._watch is not watch or self._stopping:
                 return
-            self._watch, self._why = None, f"it was lost ({reason}), still connecting to {self.uri} again"
+            self._dead.append(watch)
+            self._watch, self._why = None, f"it was lost ({reason}), connecting again"
         LOG.warning("Lost the connection to libvirt uri=%s reason=%s", self.uri, reason)
         self.changes.note()
         self._wake.set()
@@ -310,7 +323,11 @@ class Connection:
             LOG.exception("An event was not taken instance=%s", uuid)
 
 
-def _close(conn: VirConnect) -> None:
+def _close(conn: VirConnect, callback: int | None = None) -> None:
+    """Close a connection; callbacks hold on to it, so they go first. One that broke asks nothing of the daemon."""
+    if callback is not None:
+        with suppress(libvirt.libvirtError):
+            conn.domainEventDeregisterAny(callback)
     with suppress(libvirt.libvirtError):
         conn.unregisterCloseCallback()
     with suppress(libvirt.libvirtError):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import shutil
 import subprocess
 import uuid as uuid_module
@@ -20,6 +19,7 @@ from nova_lite import exception
 from nova_lite.image import inspection, qemu_img
 from nova_lite.objects.flavor import Flavor
 from nova_lite.virt.libvirt import config_drive
+from nova_lite.virt.libvirt.reasons import without_paths
 
 LOG = logging.getLogger(__name__)
 
@@ -27,8 +27,6 @@ DISK = "disk"
 CDROM = "cdrom"
 
 GIB = 1 << 30
-
-_PATH = re.compile(r"(?<![\w/])/[\w.+@/-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +129,6 @@ def disk_size_gb(instances_path: Path) -> int:
     instances_path.mkdir(parents=True, exist_ok=True)
     status = os.statvfs(instances_path)
     return status.f_blocks * status.f_frsize // GIB
-
-
-def without_paths(text: str) -> str:
-    """Cut absolute paths down to their last part: users read the text, and the host's insides are not theirs."""
-    return _PATH.sub(lambda match: match.group().rstrip("/").rpartition("/")[2], text)
 
 
 def _tail(path: Path, limit: int) -> bytes:

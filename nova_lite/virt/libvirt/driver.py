@@ -27,6 +27,8 @@ from nova_lite.virt.libvirt.connection import Connection, HypervisorRefused, Lim
 from nova_lite.virt.libvirt.disks import InstanceFiles
 from nova_lite.virt.libvirt.guest import Guest
 from nova_lite.virt.libvirt.host import HostFacts
+from nova_lite.virt.libvirt.reasons import why_not_started
+from nova_lite.virt.libvirt.workers import stop_if_given_up
 
 LOG = logging.getLogger(__name__)
 
@@ -101,6 +103,11 @@ class LibvirtDriver(Driver):
         )
 
     def spawn(self, instance: Instance, image: Path | None, vifs: list[Vif], config_drive: ConfigDrive | None) -> None:
+        """Make files, domain and guest, each only if it is not there.
+
+        A libvirtd that stops answering in between (HypervisorUnavailable) may have done its part or not; either a
+        repetition or a destroy, when it is back, settles that.
+        """
         if self.power_state(instance) != states.NOSTATE:
             self.power_on(instance)
             return
@@ -108,13 +115,11 @@ class LibvirtDriver(Driver):
         try:
             drives = files.make(instance.flavor, image, config_drive.files() if config_drive else None)
             xml = domain_xml.domain_xml(instance, machine, drives, vifs, files.console_log)
-            self._connection.call(
-                "start the server", lambda conn: guest.define(conn, xml).start(), self._conf.libvirt.start_timeout
-            )
+            self._define_and_start(xml)
         except HypervisorRefused as error:
             LOG.error("Guest not started instance=%s reason=%s", instance.uuid, error.reason)
             self.destroy(instance)
-            raise exception.BuildFailed(reason=_why_not_started(error, instance)) from error
+            raise exception.BuildFailed(reason=why_not_started(error.reason, instance)) from error
         except exception.BuildFailed:
             self.destroy(instance)
             raise
@@ -158,6 +163,14 @@ class LibvirtDriver(Driver):
 
     # -- parts -------------------------------------------------------------------------------------------------------
 
+    def _define_and_start(self, xml: str) -> None:
+        def define_and_start(conn: VirConnect) -> None:
+            found = guest.define(conn, xml)
+            stop_if_given_up()
+            found.start()
+
+        self._connection.call("start the server", define_and_start, self._conf.libvirt.start_timeout)
+
     def _shut_down(self, instance: Instance, timeout: float) -> bool:
         """Ask the guest to power off and wait; tell whether it did."""
         deadline = time.monotonic() + timeout
@@ -193,6 +206,7 @@ class LibvirtDriver(Driver):
             found = guest.find(conn, instance.uuid)
             if found is None:
                 raise exception.DomainNotFound(uuid=instance.uuid)
+            stop_if_given_up()
             return act(found)
 
         return self._connection.call(what, find_and_act, timeout)
@@ -229,15 +243,3 @@ class LibvirtDriver(Driver):
             )
         if options.cpu_mode == "custom" and not options.cpu_model:
             raise cfg.ConfigFileValueError("[libvirt] cpu_mode=custom needs cpu_model; see 'virsh cpu-models'.")
-
-
-def _why_not_started(error: HypervisorRefused, instance: Instance) -> str:
-    """Put libvirt's reason into words for the user, who knows neither QEMU nor the host."""
-    reason = error.reason
-    if "annot allocate memory" in reason or "annot set up guest memory" in reason:
-        return f"the host has not the {instance.flavor.memory_mb} MiB of memory that the flavor needs."
-    if "No space left" in reason:
-        return "the host's disk is full."
-    if "KVM" in reason and ("permission denied" in reason.lower() or "not available" in reason or "access" in reason):
-        return "hardware virtualisation (KVM) does not work on the host."
-    return f"the hypervisor did not start it ({disks.without_paths(reason)})."

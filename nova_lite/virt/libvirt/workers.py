@@ -27,6 +27,12 @@ class PoolStuckError(Exception):
     """Every thread of the pool is in a call that is past its deadline."""
 
 
+class _Current(threading.local):
+    """The job that this thread is at."""
+
+    job: _Job | None = None
+
+
 class _Job:
     __slots__ = ("function", "future", "overdue")
 
@@ -34,6 +40,18 @@ class _Job:
         self.function = function
         self.future: Future[Any] = Future()
         self.overdue = False
+
+
+_current = _Current()
+
+
+def stop_if_given_up() -> None:
+    """Raise if the caller of the function that runs on this thread has left at its deadline.
+
+    A function of several steps asks between them: what nobody waits for any more should not happen late.
+    """
+    if _current.job is not None and _current.job.overdue:
+        raise DeadlineExceededError
 
 
 class DeadlinePool:
@@ -105,9 +123,12 @@ class DeadlinePool:
 
     @staticmethod
     def _perform(job: _Job) -> None:
+        _current.job = job
         try:
             result = job.function()
         except BaseException as error:  # noqa: BLE001 - it is the caller's, and raised there
             job.future.set_exception(error)
         else:
             job.future.set_result(result)
+        finally:
+            _current.job = None

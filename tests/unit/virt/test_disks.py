@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nova_lite.virt.libvirt.disks import InstanceFiles, without_paths
+from nova_lite.virt.libvirt.disks import InstanceFiles
+from nova_lite.virt.libvirt.reasons import without_paths
 
 UUID = "6f2f5d6c-0000-4000-8000-00000000000a"
 

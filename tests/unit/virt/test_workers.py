@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from nova_lite.virt.libvirt.workers import DeadlineExceededError, DeadlinePool, PoolStuckError
+from nova_lite.virt.libvirt.workers import DeadlineExceededError, DeadlinePool, PoolStuckError, stop_if_given_up
 from tests.fixtures.libvirtd import wait_until
 
 
@@ -90,6 +90,26 @@ def test_call_that_was_given_up_in_the_queue_never_runs(pool: DeadlinePool, rele
     pool.run(lambda: None, 5)
 
     assert not ran.is_set()
+
+
+def test_later_steps_of_a_call_that_was_given_up_do_not_happen(pool: DeadlinePool, release: threading.Event) -> None:
+    ended, happened = threading.Event(), threading.Event()
+
+    def two_steps() -> None:
+        try:
+            release.wait(30)
+            stop_if_given_up()
+            happened.set()
+        finally:
+            ended.set()
+
+    with pytest.raises(DeadlineExceededError):
+        pool.run(two_steps, 0.05)
+    release.set()
+
+    assert ended.wait(5)
+    assert not happened.is_set()
+    pool.run(stop_if_given_up, 5)
 
 
 def test_closed_pool_ends_its_threads(release: threading.Event) -> None:
