@@ -30,7 +30,7 @@ _DEFAULT_LIMIT = 25
 _OPEN_TO_ALL = (images.PUBLIC, images.COMMUNITY)
 # The API's names of attributes that are columns of another name.
 _COLUMNS = {"os_hidden": "hidden"}
-_PATCH_TYPES = ("application/openstack-images-v2.1-json-patch", "application/openstack-images-v2.0-json-patch")
+_PATCH_TYPE = "application/openstack-images-v2.1-json-patch"
 
 
 class Versions:
@@ -182,10 +182,10 @@ class ImageResource(_Resource):
         resp.media = views.detail(self._get(req, image_id))
 
     def on_patch(self, req: Request, resp: falcon.Response, image_id: str) -> None:
-        if (req.content_type or "").split(";")[0].strip() not in _PATCH_TYPES:
-            raise falcon.HTTPUnsupportedMediaType(description=f"A patch is sent as {_PATCH_TYPES[0]}.")
+        if (req.content_type or "").split(";")[0].strip() != _PATCH_TYPE:
+            raise falcon.HTTPUnsupportedMediaType(description=f"A patch is sent as {_PATCH_TYPE}.")
         image = self._change(req, image_id)
-        operations = req.json_value()
+        operations = req.json_value(_PATCH_TYPE)
         validation.validate(operations, schemas.PATCH, req.version)
         body = _patched(image, operations)
         validation.validate(body, schemas.PATCHED, req.version)

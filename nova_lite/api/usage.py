@@ -89,8 +89,8 @@ class UsageOfProject(_Resource):
         policy.authorize(req.nova, _API + "show", {"project_id": project_id})
         query = req.query(schemas.SEARCH)
         found, (start, stop), now, page = self._search(req, query, project_id)
-        shown = views.project(project_id, found, start, stop, now, detailed=True) if found else {}
-        resp.media = {"tenant_usage": shown}
+        # Nova says {} of a project that used nothing, which its own clients cannot show.
+        resp.media = {"tenant_usage": views.project(project_id, found, start, stop, now, detailed=True)}
         if req.version >= _PAGES and found:
             resp.media |= paging.next_links(
                 req, f"os-simple-tenant-usage/{project_id}", found, page, found[-1].uuid, "tenant_usage"
