@@ -184,7 +184,7 @@ def failure_of(driver: Any) -> str:
 def test_many_threads_while_libvirtd_hangs_and_restarts(
     make_driver: Callable[..., Any], image: Path, libvirtd: Libvirtd
 ) -> None:
-    """A shared connection crashed the whole process here: see CVE-2024-4418."""
+    """A connection shared by threads crashed the whole process here."""
     driver = make_driver(**HASTY, worker_threads=8, keepalive_interval=1, keepalive_count=1)
     instance = make_instance()
     driver.spawn(instance, image, [], None)

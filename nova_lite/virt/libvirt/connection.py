@@ -2,9 +2,10 @@
 """The way to libvirt: kept up in the background, and never able to hang a caller.
 
 There is one connection to watch the daemon by, which carries events and keepalive and is never called, and one for each
-worker thread, which makes one call at a time. Sharing a single one was tried and given up: libvirt's client before
-10.4.0 crashes when a second thread, or its own keepalive, wakes one that waits for an answer (CVE-2024-4418), and the
-daemon works at no more than max_client_requests (5) calls of one connection, so that slow ones hold up the others.
+worker thread, which makes one call at a time. Sharing a single one was tried and given up: with libvirt 9.0 the client
+crashes in its wait for an answer (virNetClientIOEventLoop) when a second thread or its own keepalive wakes it, which
+looks like CVE-2024-4418; and the daemon works at no more than max_client_requests (5) calls of one connection, so that
+slow ones hold up the others.
 
 Three things can go wrong with the daemon, and each is met by one part:
 
