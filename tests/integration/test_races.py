@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Three scheduler and two conductor processes on RabbitMQ and MariaDB race for hosts, and never lose a server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.fixtures import races
+from tests.fixtures.cloud import Cloud
+from tests.fixtures.mariadb import MariaDB
+from tests.fixtures.rabbitmq import RabbitMQ
+
+
+@pytest.fixture(scope="module")
+def three_hosts(mariadb: MariaDB, rabbitmq: RabbitMQ, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+    yield from _cloud(mariadb, rabbitmq, tmp_path_factory, "host[1-3]")
+
+
+@pytest.fixture(scope="module")
+def ten_hosts(mariadb: MariaDB, rabbitmq: RabbitMQ, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+    yield from _cloud(mariadb, rabbitmq, tmp_path_factory, "host[1-10]")
+
+
+def _cloud(
+    mariadb: MariaDB, rabbitmq: RabbitMQ, tmp_path_factory: pytest.TempPathFactory, hosts: str
+) -> Iterator[Cloud]:
+    database = mariadb.url(mariadb.create_database())
+    cloud = Cloud(tmp_path_factory.mktemp("cloud"), database, rabbitmq.vhost_url(), {"fake": {"hosts": hosts}})
+    try:
+        cloud.start_all(schedulers=3, conductors=2)
+        yield cloud
+    finally:
+        cloud.stop()
+
+
+def test_four_boots_on_three_hosts_100_times(three_hosts: Cloud) -> None:
+    races.anti_affinity_rounds(three_hosts, rounds=100, count=4, places=3)
+    three_hosts.stop()  # makes room for the next cloud; stopping twice is no error
+
+
+def test_ten_boots_fill_ten_hosts_20_times(ten_hosts: Cloud) -> None:
+    races.anti_affinity_rounds(ten_hosts, rounds=20, count=10, places=10)
+
+
+def test_an_affinity_group_lands_on_one_host_20_times(ten_hosts: Cloud) -> None:
+    races.affinity_rounds(ten_hosts, rounds=20, count=4)
+
+
+def test_forty_boots_into_forty_slots(ten_hosts: Cloud) -> None:
+    races.fill(ten_hosts, count=40, each=4)
