@@ -64,7 +64,7 @@ class Periodic:
                 self._function()
             except exception.NovaLiteError as error:
                 LOG.warning("periodic task failed name=%s reason=%s", self._name, error)
-            except rpc.Timeout as error:
+            except rpc.Error as error:
                 LOG.warning("periodic task unanswered name=%s reason=%s", self._name, error)
             except Exception:  # noqa: BLE001 - whatever it was, the next round may do better
                 LOG.exception("periodic task failed name=%s", self._name)

@@ -7,8 +7,6 @@ has three faces: compute (/v2.1), and in the embedded cloud identity (/v3) and i
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import time
 import uuid
 from collections.abc import Callable
@@ -20,7 +18,33 @@ import msgspec
 from oslo_log import log
 
 from nova_lite import exception
-from nova_lite.api import auth, errors, identity, images, microversion, versions
+from nova_lite.api import (
+    aggregates,
+    auth,
+    availability_zones,
+    compute_services,
+    errors,
+    extensions,
+    flavors,
+    hosts,
+    hypervisors,
+    identity,
+    images,
+    instance_actions,
+    keypairs,
+    limits,
+    microversion,
+    quota_sets,
+    server_actions,
+    server_addresses,
+    server_attachments,
+    server_groups,
+    server_metadata,
+    server_tags,
+    servers,
+    usage,
+    versions,
+)
 from nova_lite.api.request import Request
 from nova_lite.api.services import Services
 from nova_lite.api.tokens import Tokens
@@ -35,24 +59,25 @@ COMPUTE = "/v2.1"
 
 # Each exports ROUTES, a list of (path below /v2.1, resource class).
 _NOUNS = (
-    "servers",
-    "server_actions",
-    "instance_actions",
-    "server_metadata",
-    "server_tags",
-    "server_addresses",
-    "flavors",
-    "keypairs",
-    "server_groups",
-    "compute_services",
-    "hosts",
-    "hypervisors",
-    "availability_zones",
-    "aggregates",
-    "limits",
-    "quota_sets",
-    "usage",
-    "extensions",
+    aggregates,
+    availability_zones,
+    compute_services,
+    extensions,
+    flavors,
+    hosts,
+    hypervisors,
+    instance_actions,
+    keypairs,
+    limits,
+    quota_sets,
+    server_actions,
+    server_addresses,
+    server_attachments,
+    server_groups,
+    server_metadata,
+    server_tags,
+    servers,
+    usage,
 )
 
 
@@ -94,9 +119,7 @@ def _compute_routes(services: Services) -> list[tuple[str, Any]]:
     made: dict[type, Any] = {}
     routes = []
     for noun in _NOUNS:
-        if importlib.util.find_spec(f"nova_lite.api.{noun}") is None:
-            continue
-        for path, resource in importlib.import_module(f"nova_lite.api.{noun}").ROUTES:
+        for path, resource in noun.ROUTES:
             if resource not in made:
                 made[resource] = resource(services)
             routes.append((path, made[resource]))
@@ -132,7 +155,7 @@ class RequestMiddleware:
         LOG.info(
             "request method=%s path=%s status=%s bytes=%d seconds=%.3f version=%s",
             req.method,
-            req.path,
+            req.loggable_path,
             resp.status_code,
             _length(resp),
             time.monotonic() - req.started,

@@ -55,17 +55,14 @@ def show(req: Request, resp: falcon.Response, status: int, message: str) -> None
 
 def _known(req: Any, resp: falcon.Response, error: exception.NovaLiteError, params: Any) -> None:
     if error.status >= 500:
-        LOG.error("request failed method=%s path=%s reason=%s", req.method, req.path, error)
+        LOG.error("request failed method=%s path=%s reason=%s", req.method, req.loggable_path, error)
     show(req, resp, error.status, str(error))
     if error.status == 401:
         resp.set_header("WWW-Authenticate", f'Keystone uri="{req.public_url}/v3"')
-    if error.status == 413:
-        # What is left of the body must not be read as the next request.
-        resp.set_header("Connection", "close")
 
 
 def _timeout(req: Any, resp: falcon.Response, error: Exception, params: Any) -> None:
-    LOG.error("request failed method=%s path=%s reason=%s", req.method, req.path, error)
+    LOG.error("request failed method=%s path=%s reason=%s", req.method, req.loggable_path, error)
     show(req, resp, 503, "A service of this cloud did not answer in time. Try again, or ask the operator.")
 
 
@@ -78,5 +75,7 @@ def _routing(req: Any, resp: falcon.Response, error: falcon.HTTPError, params: A
 
 
 def _unexpected(req: Any, resp: falcon.Response, error: Exception, params: Any) -> None:
-    LOG.exception("request failed unexpectedly method=%s path=%s request=%s", req.method, req.path, req.request_id)
+    LOG.exception(
+        "request failed unexpectedly method=%s path=%s request=%s", req.method, req.loggable_path, req.request_id
+    )
     show(req, resp, 500, _UNEXPECTED)

@@ -40,6 +40,11 @@ class Request(falcon.Request):
     started: float = 0.0
 
     @property
+    def loggable_path(self) -> str:
+        """The path without what would break a line of the log, or begin a new one."""
+        return urllib.parse.quote(self.path[:1000], safe="/:@,")
+
+    @property
     def project_id(self) -> str:
         """The project that the caller's token is for; where a token is needed at all, it has one."""
         if self.nova.project_id is None:

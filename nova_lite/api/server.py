@@ -15,6 +15,21 @@ LOG = log.getLogger(__name__)
 # Seconds that a connection may say nothing.
 _IDLE = 60
 _HEADER_BYTES = 64 * 1024
+# Bytes of an unread body that are read for the sake of keeping the connection.
+_DRAINED = 1 << 20
+
+
+class _Gateway(wsgi.Gateway_10):
+    """cheroot's way from a request to the application, which does not swallow what the application refused to read.
+
+    cheroot would read the rest of a body before it answers, all of it into memory, whoever sent it. Here the
+    connection is closed after the answer instead; also after a body in chunks, whose end may not have been reached.
+    """
+
+    def start_response(self, status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+        if self.req.chunked_read or getattr(self.req.rfile, "remaining", 0) > _DRAINED:
+            self.req.close_connection = True
+        return super().start_response(status, headers, exc_info)
 
 
 class _Quiet(wsgi.Server):
@@ -47,6 +62,7 @@ class Server:
             reuse_port=conf.api.workers > 1,
         )
         self._server.max_request_header_size = _HEADER_BYTES
+        self._server.gateway = _Gateway
 
     @property
     def address(self) -> tuple[str, int]:

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 import sqlalchemy as sa
 from oslo_log import log
-from oslo_messaging import MessagingException
 
-from nova_lite import exception, policy
+from nova_lite import exception, policy, rpc
 from nova_lite.api import validation
 from nova_lite.api.request import Request
 from nova_lite.api.services import Services
@@ -94,5 +93,5 @@ def hint(services: Services, req: Request, operations: Sequence[str]) -> None:
     """Tell the conductors that these operations wait. They are on the books already: a lost hint costs time alone."""
     try:
         services.conductor.run(req.nova, operations)
-    except (MessagingException, exception.BusUnavailable) as error:
+    except (rpc.Error, exception.BusUnavailable) as error:
         LOG.warning("hint lost operations=%s reason=%s; the sweep will find them", ",".join(operations), error)

@@ -112,5 +112,5 @@ class Actor:
         self._driver.power_on(request.instance)
 
     def _reboot(self, request: ActionRequest) -> None:
-        hard = str(request.arguments.get("type", "SOFT")).upper() == "HARD"
+        hard = str(request.arguments.get("reboot_type", "SOFT")).upper() == "HARD"
         self._driver.reboot(request.instance, hard, self._conf.compute.shutdown_timeout)

@@ -43,7 +43,7 @@ class Claims:
         with self._locked(claims):
             try:
                 found = {o.operation: o for o in self._conductor.consume_grants(service_context(), claims)}
-            except rpc.Timeout as error:
+            except rpc.Error as error:
                 LOG.warning("no conductor answered claims=%d reason=%s", len(claims), error)
                 found = {}
         refused = [ClaimOutcome(c.operation, c.consumer, False, "no conductor answered") for c in claims]

@@ -114,8 +114,8 @@ class ComputeService(Service):
             try:
                 self._register_nodes(inventory.collect(self._conf, self.driver), starting=True)
                 return
-            except rpc.Timeout:
-                LOG.warning("no conductor answers yet; trying again")
+            except rpc.Error as error:
+                LOG.warning("no conductor answers yet; trying again reason=%s", error)
             except exception.HypervisorUnavailable as error:
                 LOG.warning("the hypervisor does not answer yet; trying again reason=%s", error)
                 self._stopping.wait(1.0)

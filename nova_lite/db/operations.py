@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations: every accepted request as a row, with the lease of whoever works on it, and its steps.
 
-An operation is what os-instance-actions shows: the action is the operation, its events are the steps.
+An operation is what os-instance-actions shows: the action is the operation, its events are the steps. ``updated_at``
+tells when it took its last step; who holds its lease, and for how long, does not touch it.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ def claim(conn: sa.Connection, uuids: Sequence[str], owner: str, lease: float) -
         conn.execute(
             sa.update(operations)
             .where(operations.c.id.in_([row[0] for row in locked]))
-            .values(owner=owner, lease_expires_at=now(lease))
+            .values(owner=owner, lease_expires_at=now(lease), updated_at=operations.c.updated_at)
         )
     return [_operation(row) for row in locked]
 
@@ -135,7 +136,7 @@ def claim_abandoned(conn: sa.Connection, owner: str, lease: float, limit: int) -
         conn.execute(
             sa.update(operations)
             .where(operations.c.id.in_([row[0] for row in locked]))
-            .values(owner=owner, lease_expires_at=now(lease))
+            .values(owner=owner, lease_expires_at=now(lease), updated_at=operations.c.updated_at)
         )
     return [_operation(row) for row in locked]
 
@@ -154,7 +155,7 @@ def renew(conn: sa.Connection, uuids: Sequence[str], owner: str, lease: float) -
     conn.execute(
         sa.update(operations)
         .where(operations.c.uuid.in_(uuids), operations.c.status == ACTIVE, operations.c.owner == owner)
-        .values(lease_expires_at=now(lease))
+        .values(lease_expires_at=now(lease), updated_at=operations.c.updated_at)
     )
 
 
@@ -163,7 +164,7 @@ def abandon(conn: sa.Connection, owner: str) -> int:
     return conn.execute(
         sa.update(operations)
         .where(operations.c.owner == owner, operations.c.status == ACTIVE)
-        .values(lease_expires_at=now())
+        .values(lease_expires_at=now(), updated_at=operations.c.updated_at)
     ).rowcount
 
 

@@ -145,10 +145,10 @@ def _sqlite_engine(url: sa.URL, begin: str, options: Any) -> sa.Engine:
 
 
 def _refuse_multi_writer_galera(conn: sa.Connection) -> None:
-    status: dict[str, str] = dict(conn.execute(sa.text("SHOW GLOBAL VARIABLES LIKE 'wsrep_on'")).tuples().all())
+    status: dict[str, str] = dict(conn.execute(sa.text("SHOW GLOBAL VARIABLES LIKE 'wsrep_on'")).all())
     if str(status.get("wsrep_on", "OFF")).upper() not in ("ON", "1"):
         return
-    size: dict[str, str] = dict(conn.execute(sa.text("SHOW GLOBAL STATUS LIKE 'wsrep_cluster_size'")).tuples().all())
+    size: dict[str, str] = dict(conn.execute(sa.text("SHOW GLOBAL STATUS LIKE 'wsrep_cluster_size'")).all())
     if int(size.get("wsrep_cluster_size", 1) or 1) > 1:
         raise exception.DatabaseUnavailable(
             reason="this is a Galera cluster with several nodes. Grants are ordered by row locks, which Galera does "

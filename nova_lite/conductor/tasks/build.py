@@ -68,7 +68,7 @@ class BuildTask(Task):
         ]
         try:
             selections = self.tools.scheduler.select_destinations(service_context(), specs)
-        except (rpc.Timeout, rpc.RemoteFailure, exception.NovaLiteError) as error:
+        except (rpc.Error, exception.NovaLiteError) as error:
             self._no_answer(waiting, error)
             return
         placed, requests = [], defaultdict(list)
