@@ -8,6 +8,7 @@ cotyledon keeps the worker processes, restarts one that dies, and turns SIGTERM 
 from __future__ import annotations
 
 import abc
+import os
 import random
 import signal
 import sys
@@ -160,11 +161,24 @@ def run_alone(conf: cfg.ConfigOpts, services: Sequence[Service], needs_database:
             each.stop()
         fail(conf, error)
     stopping.wait()
+    _end_anyway(conf.graceful_shutdown_timeout)
     # In reverse: what takes requests in stops before what they need.
     for each in reversed(started):
         each.stop()
         LOG.info("stopped service=%s", each.name)
     rpc.stop()
+
+
+def _end_anyway(seconds: float) -> None:
+    """End the process after so many seconds, should stopping gracefully take longer (as cotyledon does for workers)."""
+
+    def end() -> None:
+        LOG.error("not everything stopped in time seconds=%d", seconds)
+        os._exit(1)
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
 
 
 def fail(conf: cfg.ConfigOpts, error: Exception) -> NoReturn:

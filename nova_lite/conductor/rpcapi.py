@@ -13,7 +13,6 @@ from nova_lite.objects.build import BuildOutcome, Claim, ClaimOutcome
 from nova_lite.objects.instance import DomainInfo
 from nova_lite.objects.node import NodeInventory, NodeRecord
 
-
 # A conductor that is there registers a thousand nodes within this time.
 REGISTER_TIMEOUT = 5.0
 

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole api on a database of its own, with users of two projects and a bus that nobody listens on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from oslo_config import cfg
+
+from nova_lite import conf, policy, rpc
+from tests.fixtures.whole_api import WholeAPI, write_users
+
+
+@pytest.fixture(scope="session")
+def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of the users file; made once, since bcrypt is slow."""
+    directory = tmp_path_factory.mktemp("people")
+    write_users(directory)
+    return directory
+
+
+@pytest.fixture(scope="session")
+def bus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The in-memory bus, without consumers: casts go nowhere."""
+    file = tmp_path_factory.mktemp("bus") / "bus.conf"
+    file.write_text("[DEFAULT]\ntransport_url = fake://\n")
+    options = cfg.ConfigOpts()
+    conf.register(options)
+    options([], default_config_files=[str(file)], default_config_dirs=[])
+    rpc.start(options)
+    yield
+    rpc.stop()
+
+
+@pytest.fixture
+def api(people: Path, bus: None, tmp_path: Path) -> Iterator[WholeAPI]:
+    made = WholeAPI(people, tmp_path)
+    yield made
+    made.close()
+    policy.reset()

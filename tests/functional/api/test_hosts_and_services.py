@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What operators see and do of compute hosts: services, hypervisors, aggregates, zones."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from nova_lite.db import models, registry
+from tests.fixtures.whole_api import WholeAPI
+
+ONE = "aaaaaaaa-0000-4000-8000-000000000001"
+LONG_AGO = datetime.datetime(2020, 1, 1)
+
+
+def _services(api: WholeAPI, query: str = "", version: str = "2.96") -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = api.good("GET", f"/v2.1/os-services?{query}", version=version)["services"]
+    return found
+
+
+def _node(api: WholeAPI, host: str = "h1") -> Any:
+    mine = sa.select(models.compute_nodes).where(models.compute_nodes.c.host == host)
+    return api.db.read(lambda conn: conn.execute(mine).one())
+
+
+def test_services_are_up_while_they_are_heard(api: WholeAPI) -> None:
+    api.add_host("h1")
+    api.db.write(lambda conn: registry.register_service(conn, "nova-conductor", "c1", "c1"))
+
+    compute, conductor = _services(api)
+    assert (compute["state"], compute["status"], compute["zone"]) == ("up", "enabled", "nova")
+    assert conductor["zone"] == "internal"
+    assert _services(api, "binary=nova-compute&host=h1") == [compute]
+    assert _services(api, "host=other") == []
+
+    api.change(models.services, last_seen_at=LONG_AGO)
+    assert [service["state"] for service in _services(api)] == ["down", "down"]
+
+
+def test_service_ids_and_keys_by_version(api: WholeAPI) -> None:
+    api.add_host("h1")
+
+    assert isinstance(_services(api, version="2.52")[0]["id"], int)
+    assert len(_services(api, version="2.53")[0]["id"]) == 36
+    assert "forced_down" not in _services(api, version="2.10")[0]
+
+
+def test_disable_enable_and_force_down_reach_the_schedulers(api: WholeAPI) -> None:
+    api.add_host("h1")
+    path = f"/v2.1/os-services/{_services(api)[0]['id']}"
+    api.change(models.compute_nodes, updated_at=LONG_AGO, failed_builds=5)
+
+    disabled = api.good("PUT", path, {"status": "disabled", "disabled_reason": "broken fan"})["service"]
+    assert (disabled["status"], disabled["disabled_reason"]) == ("disabled", "broken fan")
+    assert (_node(api).failed_builds, _node(api).updated_at > LONG_AGO) == (5, True)
+
+    api.change(models.compute_nodes, updated_at=LONG_AGO)
+    assert api.good("PUT", path, {"forced_down": True})["service"]["state"] == "down"
+    assert _node(api).updated_at > LONG_AGO
+
+    enabled = api.good("PUT", path, {"status": "enabled", "forced_down": False})["service"]
+    assert (enabled["status"], enabled["state"], enabled["disabled_reason"]) == ("enabled", "up", None)
+    assert _node(api).failed_builds == 0
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{}, {"status": "broken"}, {"disabled_reason": "x"}, {"status": "enabled", "disabled_reason": "x"}, {"host": "h1"}],
+)
+def test_bad_service_updates(api: WholeAPI, body: dict[str, Any]) -> None:
+    api.add_host("h1")
+
+    assert api.ask("PUT", f"/v2.1/os-services/{_services(api)[0]['id']}", body).status_code == 400
+
+
+def test_only_compute_services_are_updated(api: WholeAPI) -> None:
+    api.db.write(lambda conn: registry.register_service(conn, "nova-conductor", "c1", "c1"))
+
+    answer = api.ask("PUT", f"/v2.1/os-services/{_services(api)[0]['id']}", {"status": "disabled"})
+
+    assert answer.status_code == 400
+
+
+def test_legacy_service_actions(api: WholeAPI) -> None:
+    api.add_host("h1")
+    host = {"host": "h1", "binary": "nova-compute"}
+
+    def act(action: str, version: str = "2.52", **more: Any) -> Any:
+        return api.ask("PUT", f"/v2.1/os-services/{action}", {**host, **more}, version=version)
+
+    assert act("disable").json == {"service": {**host, "status": "disabled"}}
+    logged = act("disable-log-reason", disabled_reason="why").json["service"]
+    assert logged == {**host, "status": "disabled", "disabled_reason": "why"}
+    assert act("enable").json == {"service": {**host, "status": "enabled"}}
+    assert act("force-down", forced_down=True).json == {"service": {**host, "forced_down": True}}
+    assert act("disable-log-reason").status_code == 400
+    assert act("force-down", version="2.10").status_code == 404
+    assert act("explode").status_code == 404
+    assert act("enable", version="2.53").status_code == 400
+    missing = {"host": "none", "binary": "nova-compute"}
+    assert api.ask("PUT", "/v2.1/os-services/enable", missing, version="2.1").status_code == 404
+
+
+def test_service_with_servers_is_not_deleted(api: WholeAPI) -> None:
+    api.add_host("h1")
+    path = f"/v2.1/os-services/{_services(api)[0]['id']}"
+    api.add_instance(ONE)
+    assert api.ask("DELETE", path).status_code == 409
+    api.change(models.instances, deleted=1)
+    allocation = {"consumer": ONE, "node_id": _node(api).id}
+    api.db.write(lambda conn: conn.execute(sa.insert(models.allocations).values(**allocation)))
+    assert api.ask("DELETE", path).status_code == 409
+    api.db.write(lambda conn: conn.execute(sa.delete(models.allocations)))
+
+    assert api.ask("DELETE", path).status_code == 204
+
+    assert _services(api) == []
+    assert api.count(models.compute_nodes) == 0
+
+
+def test_hypervisors_by_version(api: WholeAPI) -> None:
+    uuid = api.add_host("h1")
+
+    old = api.good("GET", "/v2.1/os-hypervisors/detail", version="2.1")["hypervisors"][0]
+    assert isinstance(old["cpu_info"], str)
+    assert (old["memory_mb"], old["memory_mb_used"], old["free_ram_mb"]) == (16384, 512, 15872)
+    new = api.good("GET", f"/v2.1/os-hypervisors/{uuid}", version="2.87")["hypervisor"]
+    assert new["cpu_info"] == {"arch": "x86_64"}
+    latest = api.good("GET", f"/v2.1/os-hypervisors/{uuid}")["hypervisor"]
+    assert set(latest) == {
+        *("id", "hypervisor_hostname", "state", "status", "hypervisor_type", "hypervisor_version", "host_ip"),
+        *("service", "uptime"),
+    }
+    assert api.ask("GET", "/v2.1/os-hypervisors/statistics").status_code in (400, 404)
+    assert api.ask("GET", f"/v2.1/os-hypervisors/{uuid}/uptime").status_code == 404
+    stats = api.good("GET", "/v2.1/os-hypervisors/statistics", version="2.87")["hypervisor_statistics"]
+    assert (stats["count"], stats["vcpus"]) == (1, 8)
+
+
+@pytest.mark.parametrize(("version", "status"), [("2.52", 404), ("2.53", 400)])
+def test_hypervisor_ids_that_are_none(api: WholeAPI, version: str, status: int) -> None:
+    assert api.ask("GET", "/v2.1/os-hypervisors/h1", version=version).status_code == status
+
+
+def test_hypervisors_found_by_name_and_with_servers(api: WholeAPI) -> None:
+    for host in ("h1", "h2"):
+        api.add_host(host)
+    api.add_instance(ONE)
+
+    path = "/v2.1/os-hypervisors?hypervisor_hostname_pattern=h1&with_servers=true"
+    [found] = api.good("GET", path)["hypervisors"]
+    assert found["servers"] == [{"uuid": ONE, "name": "server aaaa"}]
+    both = api.good("GET", "/v2.1/os-hypervisors?with_servers=true")["hypervisors"]
+    assert [len(one["servers"]) for one in both] == [1, 0]
+    old = api.good("GET", "/v2.1/os-hypervisors?with_servers=true", version="2.53")["hypervisors"]
+    assert ["servers" in one for one in old] == [True, False]
+    assert api.ask("GET", "/v2.1/os-hypervisors?hypervisor_hostname_pattern=%25").status_code == 404
+    assert api.ask("GET", f"{path}&limit=1").status_code == 400
+    search = api.good("GET", "/v2.1/os-hypervisors/example/search", version="2.52")["hypervisors"]
+    assert len(search) == 2
+    assert api.ask("GET", "/v2.1/os-hypervisors/example/search", version="2.53").status_code == 404
+
+
+def test_pages_of_hypervisors(api: WholeAPI) -> None:
+    uuids = [api.add_host(host) for host in ("h1", "h2")]
+
+    page = api.good("GET", "/v2.1/os-hypervisors?limit=1")
+    assert [one["id"] for one in page["hypervisors"]] == uuids[:1]
+    assert uuids[0] in page["hypervisors_links"][0]["href"]
+    rest = api.good("GET", f"/v2.1/os-hypervisors?marker={uuids[0]}")
+    assert [one["id"] for one in rest["hypervisors"]] == uuids[1:]
+    unknown = "99999999-9999-4999-8999-999999999999"
+    assert api.ask("GET", f"/v2.1/os-hypervisors?marker={unknown}").status_code == 400
+
+
+def _aggregate(api: WholeAPI, name: str, zone: str | None = None) -> int:
+    body = {"aggregate": {"name": name, "availability_zone": zone}}
+    return int(api.good("POST", "/v2.1/os-aggregates", body)["aggregate"]["id"])
+
+
+def _act(api: WholeAPI, aggregate: int, action: str, **argument: Any) -> Any:
+    return api.ask("POST", f"/v2.1/os-aggregates/{aggregate}/action", {action: argument})
+
+
+def test_aggregates_make_zones_and_touch_nodes(api: WholeAPI) -> None:
+    api.add_host("h1")
+    aggregate = _aggregate(api, "a", "az1")
+    api.change(models.compute_nodes, updated_at=LONG_AGO)
+
+    added = _act(api, aggregate, "add_host", host="h1").json["aggregate"]
+
+    assert (added["hosts"], added["metadata"]) == (["h1"], {"availability_zone": "az1"})
+    assert added["updated_at"] is not None
+    assert _node(api).updated_at > LONG_AGO
+    assert _services(api)[0]["zone"] == "az1"
+    zones = api.good("GET", "/v2.1/os-availability-zone", user="alice")["availabilityZoneInfo"]
+    assert zones == [{"zoneName": "az1", "zoneState": {"available": True}, "hosts": None}]
+    detail = api.good("GET", "/v2.1/os-availability-zone/detail")["availabilityZoneInfo"]
+    assert detail[0]["hosts"]["h1"]["nova-compute"]["available"] is True
+
+    api.change(models.compute_nodes, updated_at=LONG_AGO)
+    _act(api, aggregate, "set_metadata", metadata={"ssd": "true", "availability_zone": None})
+    assert _node(api).updated_at > LONG_AGO
+    assert _services(api)[0]["zone"] == "nova"
+
+
+def test_zone_of_a_host_with_servers_stays(api: WholeAPI) -> None:
+    api.add_host("h1")
+    inside, other = _aggregate(api, "a", "az1"), _aggregate(api, "b", "az2")
+    plain = _aggregate(api, "c")
+    _act(api, inside, "add_host", host="h1")
+    api.add_instance(ONE)
+
+    assert _act(api, other, "add_host", host="h1").status_code == 409
+    assert (
+        "already has 1 instance(s)" in _act(api, inside, "remove_host", host="h1").json["conflictingRequest"]["message"]
+    )
+    change = {"aggregate": {"availability_zone": "az3"}}
+    assert api.ask("PUT", f"/v2.1/os-aggregates/{inside}", change).status_code == 400
+    assert _act(api, inside, "set_metadata", metadata={"availability_zone": None}).status_code == 400
+    assert _act(api, plain, "add_host", host="h1").status_code == 200
+    assert _act(api, plain, "remove_host", host="h1").status_code == 200
+    assert _services(api)[0]["zone"] == "az1"
+
+
+def test_aggregate_conflicts(api: WholeAPI) -> None:
+    api.add_host("h1")
+    aggregate = _aggregate(api, "a")
+
+    assert api.ask("POST", "/v2.1/os-aggregates", {"aggregate": {"name": "a"}}).status_code == 409
+    assert _act(api, aggregate, "add_host", host="none").status_code == 404
+    assert _act(api, aggregate, "remove_host", host="h1").status_code == 404
+    _act(api, aggregate, "add_host", host="h1")
+    assert _act(api, aggregate, "add_host", host="h1").status_code == 409
+    assert api.ask("DELETE", f"/v2.1/os-aggregates/{aggregate}").status_code == 400
+    _act(api, aggregate, "remove_host", host="h1")
+    assert api.ask("DELETE", f"/v2.1/os-aggregates/{aggregate}").status_code == 200
+    assert api.ask("GET", f"/v2.1/os-aggregates/{aggregate}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"aggregate": {"name": "a", "availability_zone": "a:b"}},
+        {"aggregate": {"name": "a", "availability_zone": ""}},
+        {"aggregate": {}},
+        {"aggregate": {"name": "a", "hosts": []}},
+    ],
+)
+def test_bad_aggregates(api: WholeAPI, body: dict[str, Any]) -> None:
+    assert api.ask("POST", "/v2.1/os-aggregates", body).status_code == 400
+    assert api.count(models.aggregates) == 0
+
+
+def test_hosts_until_2_42(api: WholeAPI) -> None:
+    api.add_host("h1")
+
+    listed = api.good("GET", "/v2.1/os-hosts", version="2.42")["hosts"]
+    assert listed == [{"host_name": "h1", "service": "compute", "zone": "nova"}]
+    total = api.good("GET", "/v2.1/os-hosts/h1", version="2.42")["host"][0]["resource"]
+    assert (total["project"], total["cpu"]) == ("(total)", 8)
