@@ -48,7 +48,7 @@ def test_new_project_is_charged_right_by_many_at_once(database: Database) -> Non
 def test_refusal_names_every_resource_and_takes_nothing(database: Database) -> None:
     conf = database._conf
 
-    with pytest.raises(exception.QuotaExceeded, match="instances, cores: requested 11, 21"):
+    with pytest.raises(exception.QuotaExceeded, match="instances, cores: Requested 11, 21"):
         database.write(lambda conn: quotas.reserve(conn, conf, "p", 11, 21, 1))
 
     assert database.read(lambda conn: quotas.usage(conn, "p")) == quotas.Usage()
