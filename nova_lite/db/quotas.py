@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import sqlalchemy as sa
 from oslo_config import cfg
@@ -52,6 +51,34 @@ class Usage:
     ram: int = 0
 
 
+# Built once: every create passes here, and building a statement costs more than running it.
+_LIMITS = (
+    sa.select(quota_limits.c.resource, quota_limits.c.limit)
+    .where(quota_limits.c.project_id.in_((_DEFAULT_CLASS, sa.bindparam("project"))))
+    .order_by(quota_limits.c.project_id)
+)
+_USAGE = sa.select(quota_usages.c.instances, quota_usages.c.cores, quota_usages.c.ram).where(
+    quota_usages.c.project_id == sa.bindparam("project")
+)
+_LOCKED_USAGE = _USAGE.with_for_update()
+
+
+def _plus(column: sa.Column[int], amount: sa.BindParameter[int]) -> sa.ColumnElement[int]:
+    return sa.case((column + amount < 0, 0), else_=column + amount)
+
+
+_ADD = (
+    sa.update(quota_usages)
+    .where(quota_usages.c.project_id == sa.bindparam("project"))
+    .values(
+        instances=_plus(quota_usages.c.instances, sa.bindparam("more_instances", type_=sa.Integer)),
+        cores=_plus(quota_usages.c.cores, sa.bindparam("more_cores", type_=sa.BigInteger)),
+        ram=_plus(quota_usages.c.ram, sa.bindparam("more_ram", type_=sa.BigInteger)),
+        updated_at=now(),
+    )
+)
+
+
 def defaults(conn: sa.Connection, conf: cfg.ConfigOpts) -> dict[str, int]:
     """Return the limits of a project without its own."""
     return limits(conn, conf, _DEFAULT_CLASS)
@@ -61,13 +88,8 @@ def limits(conn: sa.Connection, conf: cfg.ConfigOpts, project_id: str) -> dict[s
     """Return a project's limits by resource: its own, else the default class's, else the configured ones."""
     found = {resource: int(conf.quota[resource]) for resource in RESOURCES}
     found |= dict.fromkeys(NETWORK_RESOURCES, UNLIMITED)
-    statement = (
-        sa.select(quota_limits.c.resource, quota_limits.c.limit)
-        .where(quota_limits.c.project_id.in_((_DEFAULT_CLASS, project_id)))
-        .order_by(quota_limits.c.project_id)
-    )
     # "" sorts first, so that a project's own limit comes last and wins.
-    for resource, limit in conn.execute(statement):
+    for resource, limit in conn.execute(_LIMITS, {"project": project_id}):
         if resource in found:
             found[resource] = limit
     return found
@@ -95,14 +117,13 @@ def clear_limits(conn: sa.Connection, project_id: str) -> None:
 
 def usage(conn: sa.Connection, project_id: str) -> Usage:
     """Return what a project uses, without locking it."""
-    row = conn.execute(_usage_of(project_id)).one_or_none()
+    row = conn.execute(_USAGE, {"project": project_id}).one_or_none()
     return Usage(row[0], row[1], row[2]) if row else Usage()
 
 
 def lock(conn: sa.Connection, project_id: str) -> Usage:
     """Lock a project's row, making it if there is none, and return what the project uses."""
-    locking = _usage_of(project_id).with_for_update()
-    row = conn.execute(locking).one_or_none()
+    row = conn.execute(_LOCKED_USAGE, {"project": project_id}).one_or_none()
     if row is None:
         try:
             with conn.begin_nested():
@@ -110,13 +131,8 @@ def lock(conn: sa.Connection, project_id: str) -> Usage:
         except db_exception.DBDuplicateEntry:
             # Somebody else made it meanwhile; now it can be locked.
             pass
-        row = conn.execute(locking).one()
+        row = conn.execute(_LOCKED_USAGE, {"project": project_id}).one()
     return Usage(row[0], row[1], row[2])
-
-
-def _usage_of(project_id: str) -> sa.Select[Any]:
-    columns = (quota_usages.c.instances, quota_usages.c.cores, quota_usages.c.ram)
-    return sa.select(*columns).where(quota_usages.c.project_id == project_id)
 
 
 def reserve(conn: sa.Connection, conf: cfg.ConfigOpts, project_id: str, instances: int, cores: int, ram: int) -> None:
@@ -148,14 +164,8 @@ def release(conn: sa.Connection, project_id: str, instances: int, cores: int, ra
 
 
 def _add(conn: sa.Connection, project_id: str, instances: int, cores: int, ram: int) -> None:
-    changed = {
-        column: sa.case((quota_usages.c[column] + amount < 0, 0), else_=quota_usages.c[column] + amount)
-        for column, amount in (("instances", instances), ("cores", cores), ("ram", ram))
-        if amount
-    }
-    if changed:
-        statement = sa.update(quota_usages).where(quota_usages.c.project_id == project_id)
-        conn.execute(statement.values(**changed, updated_at=now()))
+    amounts = {"more_instances": instances, "more_cores": cores, "more_ram": ram}
+    conn.execute(_ADD, {"project": project_id, **amounts})
 
 
 def check_count(resource: str, used: int, limit: int, requested: int = 1) -> None:
