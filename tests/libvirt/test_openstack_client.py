@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The main job on real parts: the stock ``openstack`` client boots QEMU guests through RabbitMQ, MariaDB and libvirt.
+
+Three schedulers, two conductors, one compute. Each command of the client takes seconds of its own, so the walk through
+them is one test, and what it is not about goes through plain HTTP.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fixtures import guest
+from tests.fixtures.books import disagreements
+from tests.fixtures.client import Client
+from tests.fixtures.cloud import PASSWORD, Cloud, wait_for
+from tests.fixtures.libvirtd import Libvirtd
+from tests.fixtures.mariadb import MariaDB
+from tests.fixtures.rabbitmq import RabbitMQ
+
+OpenStack = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def cloud(
+    mariadb: MariaDB, rabbitmq: RabbitMQ, libvirtd: Libvirtd, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cloud]:
+    settings = {
+        "DEFAULT": {"host": "kvmhost", "service_down_time": "15"},
+        "compute": {"driver": "libvirt", "cpu_allocation_ratio": "8", "shutdown_timeout": "5"},
+        "libvirt": {"virt_type": "qemu", "connection_uri": libvirtd.uri},
+    }
+    database = mariadb.url(mariadb.create_database())
+    cloud = Cloud(tmp_path_factory.mktemp("cloud"), database, rabbitmq.vhost_url(), settings)
+    try:
+        cloud.start_all(schedulers=3, conductors=2)
+        yield cloud
+    finally:
+        cloud.stop()
+
+
+@pytest.fixture(scope="module")
+def openstack(cloud: Cloud) -> OpenStack:
+    """Run the client as admin; returns what it prints, as the JSON that it is where the command can give it."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
+    environment |= {
+        "OS_AUTH_URL": f"{cloud.url}/v3",
+        "OS_USERNAME": "admin",
+        "OS_PASSWORD": PASSWORD,
+        "OS_PROJECT_NAME": "admin",
+        "OS_USER_DOMAIN_ID": "default",
+        "OS_PROJECT_DOMAIN_ID": "default",
+    }
+
+    def run(command: str, *more: str, form: bool = True) -> Any:
+        words = [*command.split(), *more, *(["-f", "json"] if form else [])]
+        program = str(Path(sys.executable).parent / "openstack")
+        done = subprocess.run(
+            [program, *words], capture_output=True, text=True, env=environment, timeout=120, check=False
+        )
+        assert done.returncode == 0, f"openstack {' '.join(words)}\n{done.stdout}{done.stderr}\n{cloud.logs()[-3000:]}"
+        return json.loads(done.stdout) if form and done.stdout.strip() else done.stdout
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def client(cloud: Cloud, image: Path) -> Client:
+    client = cloud.client()
+    client.image("nano", image.read_bytes(), disk_format="qcow2")
+    client.flavor("x.nano", vcpus=1, ram=32, disk=1)
+    return client
+
+
+def boot(client: Client, name: str, **more: Any) -> str:
+    return client.boot(name, client.flavor("x.nano"), imageRef=client.image("nano"), **more)
+
+
+def console(client: Client, server: str) -> str:
+    return str(client.act(server, os_getConsoleOutput={})["output"])
+
+
+def test_a_guest_lives_as_the_client_says(cloud: Cloud, client: Client, openstack: OpenStack) -> None:
+    openstack("server group create --policy anti-affinity lone")
+    made = openstack(
+        "server create --image nano --flavor x.nano --nic none --config-drive True --property a=b --wait first"
+    )
+    assert made["status"] == "ACTIVE"
+    assert made["OS-EXT-SRV-ATTR:host"] == "kvmhost"
+    server = made["id"]
+    wait_for(lambda: guest.READY in openstack("console log show first", form=False), 60, cloud.logs)
+
+    assert [row["Name"] for row in openstack("server list")] == ["first"]
+    shown = openstack("server show first")
+    assert shown["image"].startswith("nano (") and shown["properties"] == {"a": "b"}
+    up = {row["Binary"]: row["State"] for row in openstack("compute service list")}
+    assert up == {"nova-conductor": "up", "nova-scheduler": "up", "nova-compute": "up"}
+    assert [row["Hypervisor Type"] for row in openstack("hypervisor list")] == ["QEMU"]
+    assert [row["Action"] for row in openstack("server event list first")] == ["create"]
+
+    openstack("server stop first", form=False)
+    assert client.settle([server])[0]["status"] == "SHUTOFF"
+    openstack("server start first", form=False)
+    assert client.settle([server])[0]["status"] == "ACTIVE"
+    wait_for(lambda: console(client, server).count(guest.READY) == 2, 60)
+    assert not disagreements(cloud.database)
+
+    openstack("server delete --wait first", form=False)
+    assert openstack("server list") == []
+    assert not disagreements(cloud.database)
+    assert not list((cloud.directory / "state" / "instances").glob(f"{server}*"))
+
+
+def test_reboots_soft_and_hard(client: Client) -> None:
+    server = boot(client, "rebooted")
+    client.settle([server])
+    wait_for(lambda: guest.READY in console(client, server), 60)
+    for kind, times in (("SOFT", 2), ("HARD", 3)):
+        client.act(server, reboot={"type": kind})
+        assert client.settle([server])[0]["status"] == "ACTIVE"
+        wait_for(lambda: console(client, server).count(guest.READY) >= times, 60)  # noqa: B023 - waited for in the loop
+    client.delete([server])
+
+
+def test_a_guest_that_dies_by_itself_is_shutoff_within_seconds(
+    cloud: Cloud, client: Client, libvirtd: Libvirtd
+) -> None:
+    server = boot(client, "mortal")
+    client.settle([server])
+    libvirtd.run(["virsh", "destroy", server])
+    wait_for(lambda: client.server(server)["status"] == "SHUTOFF", 5, cloud.logs)
+    client.act(server, os_start=None)
+    assert client.settle([server])[0]["status"] == "ACTIVE"
+    client.delete([server])
+
+
+def test_what_cannot_be_built_is_explained_and_leaves_nothing(cloud: Cloud, client: Client, libvirtd: Libvirtd) -> None:
+    huge = client.boot("huge", client.flavor("x.huge", vcpus=64, ram=64, disk=1), imageRef=client.image("nano"))
+    liar = client.boot("liar", client.flavor("x.nano"), imageRef=client.image("liar", b"no disk" * 100))
+    settled = {server["name"]: server for server in client.settle([huge, liar])}
+    assert "without room for 64 VCPU" in settled["huge"]["fault"]["message"]
+    assert settled["liar"]["status"] == "ACTIVE", "a raw image may hold anything"
+    client.delete([huge, liar])
+    assert not disagreements(cloud.database)
+    assert not libvirtd.run(["virsh", "list", "--all", "--uuid"]).strip()
+
+
+def test_a_compute_killed_while_its_guest_runs_finds_it_again(cloud: Cloud, client: Client) -> None:
+    server = boot(client, "survivor")
+    client.settle([server])
+    wait_for(lambda: guest.READY in console(client, server), 60)
+    compute = cloud.running("compute")[0]
+    compute.kill()
+    compute.start_again()
+    cloud.wait_for_hosts("up")
+    client.act(server, os_stop=None)
+    assert client.settle([server])[0]["status"] == "SHUTOFF"
+    assert console(client, server).count(guest.READY) == 1
+    client.delete([server])
