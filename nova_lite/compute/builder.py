@@ -79,8 +79,9 @@ class Builder:
         instance = request.instance
         with self._locks.holding(instance.uuid):
             outcome = self._attempt(request)
-        reported = self._outcomes.submit([outcome])[0]
-        reported.add_done_callback(lambda _future: self._work.end(request.operation))
+        # Ended before it is reported: a failed build may come back at once, for another host of this very process.
+        self._work.end(request.operation)
+        self._outcomes.submit([outcome])
 
     def _attempt(self, request: BuildRequest) -> BuildOutcome:
         instance = request.instance

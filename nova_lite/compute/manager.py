@@ -83,6 +83,8 @@ class ComputeService(Service):
             conf, self.driver, network, images, self._locks, self._work, claims, self._report_builds
         )
         self._actor = Actor(conf, self.driver, network, self._locks, self._work, self._report_actions)
+        self._hosts: list[str] = []
+        self._host_of_node: dict[str, str] = {}
         self._events: Batcher[str, None] = Batcher("events", answering_nothing(self._look), 100)
         self.driver.start(self._on_event)
         self._register()

@@ -155,12 +155,20 @@ class _Consume:
         return None
 
     def _write(self) -> None:
+        refused = [claim.grant_id for claim in self._claims if claim.operation in self._refused]
+        if refused:
+            self._remove_refused(refused)
         if self._granted:
             self._write_allocations()
             self._write_nodes()
         taken = self._granted_claims() + self._repeated
         if taken:
             self._write_owners(taken)
+
+    def _remove_refused(self, grant_ids: Sequence[int]) -> None:
+        """Delete the grants that were refused, so that what stands afterwards is a newer grant or none."""
+        mine = [grant_id for grant_id in grant_ids if grant_id in self._grants]
+        self._conn.execute(sa.delete(grants).where(grants.c.id.in_(mine)))
 
     def _granted_claims(self) -> list[Claim]:
         return [claim for claim, _grant in self._granted]

@@ -20,6 +20,7 @@ from nova_lite.db import allocations, instances, operations, registry
 from nova_lite.db.clock import now
 from nova_lite.db.models import allocations as allocations_table
 from nova_lite.db.models import compute_nodes
+from nova_lite.db.models import grants as grants_table
 from nova_lite.db.models import instances as instances_table
 from nova_lite.db.models import operations as operations_table
 from nova_lite.db.operations import Operation
@@ -66,10 +67,21 @@ def gather(conn: sa.Connection, claimed: Sequence[Operation]) -> list[Build]:
 
 
 def schedule_again(conn: sa.Connection, operation_uuids: Sequence[str]) -> None:
-    """Put builds back to where they wait for a scheduler, free for whoever claims them; nobody's failure."""
+    """Put builds back to where they wait for a scheduler, free for whoever claims them; nobody's failure.
+
+    A build that has a grant or an allocation is under way, and stays: what was refused was an old message.
+    """
+    under_way = [
+        sa.exists().where(table.c.consumer == operations_table.c.instance_uuid, table.c.migration == "")
+        for table in (grants_table, allocations_table)
+    ]
     conn.execute(
         sa.update(operations_table)
-        .where(operations_table.c.uuid.in_(operation_uuids), operations_table.c.status == operations.ACTIVE)
+        .where(
+            operations_table.c.uuid.in_(operation_uuids),
+            operations_table.c.status == operations.ACTIVE,
+            *(~each for each in under_way),
+        )
         .values(step="accepted", owner=None, lease_expires_at=now(), updated_at=now())
     )
 
@@ -86,13 +98,16 @@ def note_placed(conn: sa.Connection, placed: Sequence[Build], owner: str, lease:
     operations.add_steps(conn, ids, BUILD_EVENT, at)
 
 
-def fail(conn: sa.Connection, build: Build, message: str, code: int = 500, keep_host: bool = False) -> bool:
+def fail(conn: sa.Connection, build: Build, message: str, *, owner: str | None = None, keep_host: bool = False) -> bool:
     """End a build in ERROR with its reason, and give back what it held; returns whether this was still to be done.
 
     The fault is written with the state, so whoever sees ERROR sees why.
 
+    :param owner: who must still hold the operation: an answer that comes after its lease was lost decides nothing.
     :param keep_host: leave the server and its allocation on its host, where a domain may exist.
     """
+    if owner is not None and not operations.is_held(conn, build.operation.uuid, owner):
+        return False
     if not keep_host:
         allocations.release(conn, [build.instance.uuid], were_building=True)
     elif build.allocated_node is not None:
@@ -110,7 +125,7 @@ def fail(conn: sa.Connection, build: Build, message: str, code: int = 500, keep_
         .values(
             vm_state=states.ERROR,
             task_state=None,
-            fault_code=code,
+            fault_code=500,
             fault_message=message,
             fault_at=now(),
             updated_at=now(),

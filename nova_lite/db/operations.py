@@ -168,6 +168,21 @@ def abandon(conn: sa.Connection, owner: str) -> int:
     ).rowcount
 
 
+def release(conn: sa.Connection, uuids: Sequence[str], owner: str) -> None:
+    """Let go of operations that the owner holds and cannot take further; a sweep takes over at once."""
+    conn.execute(
+        sa.update(operations)
+        .where(operations.c.uuid.in_(uuids), operations.c.owner == owner, operations.c.status == ACTIVE)
+        .values(lease_expires_at=now(), updated_at=operations.c.updated_at)
+    )
+
+
+def is_held(conn: sa.Connection, operation_uuid: str, owner: str) -> bool:
+    """Tell whether the owner still works on the operation."""
+    mine = sa.and_(operations.c.uuid == operation_uuid, operations.c.owner == owner, operations.c.status == ACTIVE)
+    return conn.execute(sa.select(operations.c.id).where(mine)).first() is not None
+
+
 def overdue(conn: sa.Connection, uuids: Sequence[str], patience: float) -> set[str]:
     """Return those of the operations that have stood at their step for longer than so many seconds."""
     late = operations.c.updated_at < now(-patience)

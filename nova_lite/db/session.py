@@ -16,7 +16,10 @@ themselves done: the outcome of a commit whose connection was lost is unknown.
 from __future__ import annotations
 
 import os
+import threading
+from collections import defaultdict
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -32,6 +35,9 @@ LOG = log.getLogger(__name__)
 T = TypeVar("T")
 Unit = Callable[[sa.Connection], T]
 
+# One for each SQLite database that this process writes to, whoever of its services does.
+_sqlite_turns: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+
 
 class Database:
     """A database and the two ways into it. Make it after the process has forked."""
@@ -41,6 +47,8 @@ class Database:
         self.url = sa.make_url(conf.database.connection)
         self._writer = self._engine("READ COMMITTED", "BEGIN IMMEDIATE")
         self._reader = self._engine("REPEATABLE READ", "BEGIN")
+        is_sqlite = self.url.get_backend_name() == "sqlite"
+        self._turn: AbstractContextManager[object] = _sqlite_turns[str(self.url)] if is_sqlite else nullcontext()
         #: Called with a label between transactions by tests that explore interleavings; None in production.
         self.step_hook: Callable[[str], None] | None = None
 
@@ -72,7 +80,8 @@ class Database:
             self.step_hook(getattr(unit, "__qualname__", repr(unit)))
 
         def once() -> T:
-            with engine.begin() as conn:
+            # SQLite lets writers poll for its lock; waiting for each other here is fair, and costs no time.
+            with self._turn if engine is self._writer else nullcontext(), engine.begin() as conn:
                 return unit(conn)
 
         try:

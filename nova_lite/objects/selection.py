@@ -11,8 +11,9 @@ class Selection:
     """The answer to one RequestSpec.
 
     With a grant, grant_id, node_id, host, node (the hypervisor's host name) and server (the name of the RPC server
-    that drives the host) are set. Without, reason says what each filter and rule turned away. fall_overs counts the
-    grants that were written and lost on the way.
+    that drives the host) are set. Without, reason says what each filter and rule turned away; or superseded says that
+    the consumer was scheduled again in the meantime, and that newer answer counts. fall_overs counts the grants that
+    were written and lost on the way.
     """
 
     consumer: str
@@ -23,3 +24,4 @@ class Selection:
     server: str | None = None
     fall_overs: int = 0
     reason: str | None = None
+    superseded: bool = False

@@ -272,8 +272,7 @@ class Placer:
 
     def _superseded(self, request: Request) -> Selection:
         """The consumer was scheduled again while this went on; its newer grant counts, and nobody waits for this."""
-        reason = "The request was scheduled again by another scheduler in the meantime."
-        return Selection(request.spec.consumer, fall_overs=request.fall_overs, reason=reason)
+        return Selection(request.spec.consumer, fall_overs=request.fall_overs, superseded=True)
 
 
 def _plugins(namespace: str, names: Sequence[str]) -> list[type]:

@@ -73,7 +73,9 @@ class BuildTask(Task):
             return
         placed, requests = [], defaultdict(list)
         for build, selection in zip(waiting, selections, strict=True):
-            if selection.grant_id is None:
+            if selection.superseded:
+                LOG.info("scheduled by another conductor instance=%s", selection.consumer)
+            elif selection.grant_id is None:
                 self._no_valid_host(build, selection.reason or "")
             else:
                 placed.append(build)
@@ -95,22 +97,24 @@ class BuildTask(Task):
         """Let the sweep try again, and end those that have waited too long."""
         LOG.warning("no scheduler answered builds=%d reason=%s", len(waiting), error)
         uuids = [build.operation.uuid for build in waiting]
-        patience = self.tools.conf.conductor.scheduler_patience
+        patience, owner = self.tools.conf.conductor.scheduler_patience, self.tools.leases.owner
         late = self.tools.db.read(lambda conn: operations.older(conn, uuids, patience))
         for build in waiting:
             if build.operation.uuid in late:
-                self._fail(build, f"No scheduler answered for {patience:.0f} seconds. Try again later.", "scheduler")
+                self._fail(
+                    build, f"No scheduler answered for {patience:.0f} seconds. Try again later.", "scheduler", owner
+                )
         rest = sorted(set(uuids) - late)
-        self.tools.db.write(lambda conn: builds.schedule_again(conn, rest))
+        self.tools.db.write(lambda conn: operations.release(conn, rest, owner))
 
     def _no_valid_host(self, build: Build, reason: str) -> None:
         if build.attempts:
             tried = "; ".join(f"{attempt['host']}: {attempt['reason']}" for attempt in build.attempts)
             reason = f"{reason} Tried before: {tried}."
-        self._fail(build, reason, "no-valid-host")
+        self._fail(build, reason, "no-valid-host", self.tools.leases.owner)
 
-    def _fail(self, build: Build, message: str, why: str, keep_host: bool = False) -> None:
-        if self.tools.db.write(lambda conn: builds.fail(conn, build, message, keep_host=keep_host)):
+    def _fail(self, build: Build, message: str, why: str, owner: str | None = None, keep_host: bool = False) -> None:
+        if self.tools.db.write(lambda conn: builds.fail(conn, build, message, owner=owner, keep_host=keep_host)):
             LOG.info("build failed instance=%s why=%s reason=%s", build.instance.uuid, why, message)
             notifications.emit(build.operation, "error", build.instance, state=states.ERROR, fault=message)
 
