@@ -99,7 +99,7 @@ def make_app(services: Services) -> WSGIApp:
     app.resp_options.media_handlers[falcon.MEDIA_JSON] = falcon.media.JSONHandler(
         dumps=lambda value: msgspec.json.encode(value).decode()
     )
-    errors.install(app)
+    errors.install(app, issues_tokens=embedded)
     app.add_route("/", versions.Root(services))
     app.add_route("/v2", versions.Legacy(services))
     app.add_route(COMPUTE, versions.Compute(services))

@@ -33,12 +33,17 @@ _NAMES = {
 _UNEXPECTED = exception.NovaLiteError.template
 
 
-def install(app: falcon.App[Any, Any]) -> None:
-    """Make the app answer every error in the api's forms."""
+def install(app: falcon.App[Any, Any], issues_tokens: bool) -> None:
+    """Make the app answer every error in the api's forms.
+
+    :param issues_tokens: whether tokens come from here; keystonemiddleware tells by itself where its own come from.
+    """
     app.add_error_handler(Exception, _unexpected)
     app.add_error_handler(rpc.Timeout, _timeout)
     app.add_error_handler(falcon.HTTPError, _routing)
     app.add_error_handler(exception.NovaLiteError, _known)
+    if issues_tokens:
+        app.add_error_handler(exception.Unauthorized, _unauthorized)
 
 
 def show(req: Request, resp: falcon.Response, status: int, message: str) -> None:
@@ -57,8 +62,11 @@ def _known(req: Any, resp: falcon.Response, error: exception.NovaLiteError, para
     if error.status >= 500:
         LOG.error("request failed method=%s path=%s reason=%s", req.method, req.loggable_path, error)
     show(req, resp, error.status, str(error))
-    if error.status == 401:
-        resp.set_header("WWW-Authenticate", f'Keystone uri="{req.public_url}/v3"')
+
+
+def _unauthorized(req: Any, resp: falcon.Response, error: exception.Unauthorized, params: Any) -> None:
+    _known(req, resp, error, params)
+    resp.set_header("WWW-Authenticate", f'Keystone uri="{req.public_url}/v3"')
 
 
 def _timeout(req: Any, resp: falcon.Response, error: Exception, params: Any) -> None:

@@ -57,12 +57,15 @@ def _flavor(row: sa.Row[Any]) -> Flavor:
     return Flavor(**values)
 
 
-def _usable_by(project_id: str | None) -> sa.ColumnElement[bool]:
-    """True of the flavors that a project may use, of all for None."""
-    if project_id is None:
-        return sa.true()
+def _usable_by(project_id: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
+    """True of the flavors that a project may use."""
     granted = sa.select(flavor_projects.c.flavor_id).where(flavor_projects.c.project_id == project_id)
     return sa.or_(flavors.c.is_public.is_(True), flavors.c.id.in_(granted))
+
+
+# Built once: every create reads a flavor.
+_BY_ID = sa.select(*_COLUMNS).where(flavors.c.flavorid == sa.bindparam("flavorid"))
+_BY_ID_IF_USABLE = _BY_ID.where(_usable_by(sa.bindparam("project")))
 
 
 def get(conn: sa.Connection, flavorid: str, project_id: str | None = None) -> Flavor:
@@ -71,7 +74,8 @@ def get(conn: sa.Connection, flavorid: str, project_id: str | None = None) -> Fl
     :param project_id: whose flavor it has to be, None for anybody's.
     :raises FlavorNotFound: there is none, or the project may not use it.
     """
-    row = conn.execute(sa.select(*_COLUMNS).where(flavors.c.flavorid == flavorid, _usable_by(project_id))).first()
+    statement = _BY_ID if project_id is None else _BY_ID_IF_USABLE
+    row = conn.execute(statement, {"flavorid": flavorid, "project": project_id}).first()
     if row is None:
         raise exception.FlavorNotFound(flavor=flavorid)
     return _flavor(row)
@@ -100,7 +104,7 @@ def _public(wanted: Search) -> sa.ColumnElement[bool]:
     if wanted.is_public is None:
         return sa.true()
     if wanted.is_public and wanted.project_id is not None:
-        return _usable_by(wanted.project_id)
+        return _usable_by(sa.literal(wanted.project_id))
     return flavors.c.is_public.is_(wanted.is_public)
 
 

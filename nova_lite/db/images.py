@@ -76,10 +76,13 @@ def _image(row: sa.Row[Any]) -> StoredImage:
     return StoredImage(**values)
 
 
-def _visible_to(project_id: str | None) -> sa.ColumnElement[bool]:
-    if project_id is None:
-        return sa.true()
-    return sa.or_(images.c.owner == project_id, images.c.visibility.in_((PUBLIC, COMMUNITY)))
+def _visible_to(project_id: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
+    return sa.or_(images.c.owner == project_id, images.c.visibility == PUBLIC, images.c.visibility == COMMUNITY)
+
+
+# Built once: every create reads an image.
+_BY_ID = sa.select(*_COLUMNS).where(images.c.uuid == sa.bindparam("image"))
+_BY_ID_IF_VISIBLE = _BY_ID.where(_visible_to(sa.bindparam("project")))
 
 
 def get(conn: sa.Connection, image_id: str, project_id: str | None = None) -> StoredImage:
@@ -88,7 +91,8 @@ def get(conn: sa.Connection, image_id: str, project_id: str | None = None) -> St
     :param project_id: who must be able to see it, None for anybody.
     :raises ImageNotFound: there is none, or the project cannot see it.
     """
-    row = conn.execute(sa.select(*_COLUMNS).where(images.c.uuid == image_id, _visible_to(project_id))).first()
+    statement = _BY_ID if project_id is None else _BY_ID_IF_VISIBLE
+    row = conn.execute(statement, {"image": image_id, "project": project_id}).first()
     if row is None:
         raise exception.ImageNotFound(image=image_id)
     return _image(row)
@@ -99,7 +103,9 @@ def search(conn: sa.Connection, wanted: Search) -> list[StoredImage]:
 
     :raises BadRequest: the marker is no image's id.
     """
-    statement = sa.select(*_COLUMNS).where(_visible_to(wanted.project_id), images.c.hidden.is_(wanted.hidden))
+    statement = sa.select(*_COLUMNS).where(images.c.hidden.is_(wanted.hidden))
+    if wanted.project_id is not None:
+        statement = statement.where(_visible_to(sa.literal(wanted.project_id)))
     if wanted.ids is not None:
         statement = statement.where(images.c.uuid.in_(wanted.ids))
     for name, values in wanted.equal.items():
