@@ -18,9 +18,9 @@ from nova_lite.objects.flavor import Flavor
 _COLUMNS = tuple(flavors.c[name] for name in Flavor.__dataclass_fields__)
 
 #: What lists can be sorted by: the API's names, and the columns.
-SORT_KEYS = {
+SORT_KEYS: dict[str, sa.ColumnElement[Any]] = {
     "created_at": flavors.c.created_at,
-    "description": flavors.c.description,
+    "description": sa.func.coalesce(flavors.c.description, ""),
     "disabled": flavors.c.disabled,
     "ephemeral_gb": flavors.c.ephemeral_gb,
     "flavorid": flavors.c.flavorid,

@@ -110,7 +110,7 @@ def search(conn: sa.Connection, wanted: Search) -> list[StoredImage]:
         statement = statement.where(images.c.uuid.in_(wanted.ids))
     for name, values in wanted.equal.items():
         statement = statement.where(images.c[name].in_(values))
-    key = images.c.uuid if wanted.sort_key == "id" else images.c[wanted.sort_key]
+    key = _sort_key(wanted.sort_key)
     if wanted.marker is not None:
         statement = statement.where(_after(conn, key, wanted))
     order = (key.desc(), images.c.id.desc()) if wanted.descending else (key.asc(), images.c.id.asc())
@@ -124,7 +124,15 @@ def _has(image: StoredImage, wanted: Search) -> bool:
     return wanted.tags <= set(image.tags) and wanted.properties.items() <= image.properties.items()
 
 
-def _after(conn: sa.Connection, key: sa.Column[Any], wanted: Search) -> sa.ColumnElement[bool]:
+def _sort_key(name: str) -> sa.ColumnElement[Any]:
+    """Return what to sort by; what is not known sorts as nothing, so that it can be compared with a marker's."""
+    if name == "id":
+        return images.c.uuid
+    column = images.c[name]
+    return sa.func.coalesce(column, 0 if name == "size" else "") if column.nullable else column
+
+
+def _after(conn: sa.Connection, key: sa.ColumnElement[Any], wanted: Search) -> sa.ColumnElement[bool]:
     row = conn.execute(sa.select(key, images.c.id).where(images.c.uuid == wanted.marker)).first()
     if row is None:
         raise exception.BadRequest(f"Image {wanted.marker} could not be found: it cannot be a marker.")

@@ -167,6 +167,15 @@ def test_pages_and_order(api: WholeAPI) -> None:
     assert api.ask("GET", f"{IMAGES}?marker=x").status_code == 400
 
 
+def test_pages_of_images_without_names(api: WholeAPI) -> None:
+    for _ in range(3):
+        _create(api, name=None)
+
+    page = api.good("GET", f"{IMAGES}?limit=2&sort=name:asc", user="alice")
+
+    assert len(api.good("GET", "/image" + page["next"], user="alice")["images"]) == 1
+
+
 def test_properties_and_tags(api: WholeAPI) -> None:
     image = _create(api, tags=["b", "a"], hw_disk_bus="virtio")
 
