@@ -9,6 +9,8 @@ import tenacity
 from oslo_db import exception as db_exception
 from oslo_log import log
 
+from nova_lite import metrics
+
 LOG = log.getLogger(__name__)
 
 # A transaction that lost a conflict is run again as a whole; under the worst contention that was measured, three
@@ -20,6 +22,7 @@ def _say(what: str) -> Callable[[tenacity.RetryCallState], None]:
     def before_sleep(state: tenacity.RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
         reason = str(error).split("\n", 1)[0]
+        metrics.TRANSACTION_RETRIES.inc()
         LOG.info("retry what=%s attempt=%d reason=%s", what, state.attempt_number, reason)
 
     return before_sleep

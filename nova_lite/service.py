@@ -22,7 +22,7 @@ from oslo_config import cfg
 from oslo_db import exception as db_exception
 from oslo_log import log
 
-from nova_lite import exception, rpc
+from nova_lite import exception, metrics, rpc
 from nova_lite.db import migration, registry
 from nova_lite.db.session import Database
 
@@ -98,13 +98,15 @@ class Heartbeat:
 class _Worker(cotyledon.Service):
     """A service in a process of its own."""
 
-    def __init__(self, worker_id: cotyledon.types.WorkerId, make: Callable[[], Service]) -> None:
+    def __init__(self, worker_id: cotyledon.types.WorkerId, conf: cfg.ConfigOpts, make: Callable[[], Service]) -> None:
         super().__init__(worker_id)
+        self._conf = conf
         self._make = make
         self._stopping = threading.Event()
 
     def run(self) -> None:
         service = self._make()
+        metrics.serve(self._conf, self.worker_id)
         service.start()
         LOG.info("started service=%s", service.name)
         self._stopping.wait()
@@ -137,7 +139,7 @@ def run(conf: cfg.ConfigOpts, make: Callable[[], Service], workers: int = 1, nee
     except exception.NovaLiteError as error:
         fail(conf, error)
     manager = cotyledon.ServiceManager(graceful_shutdown_timeout=conf.graceful_shutdown_timeout)
-    manager.add(_Worker, workers=workers, args=(make,))
+    manager.add(_Worker, workers=workers, args=(conf, make))
     manager.run()
 
 
@@ -152,6 +154,7 @@ def run_alone(conf: cfg.ConfigOpts, services: Sequence[Service], needs_database:
     started: list[Service] = []
     try:
         check(conf, needs_database)
+        metrics.serve(conf)
         for each in services:
             each.start()
             started.append(each)

@@ -14,7 +14,7 @@ from oslo_config import cfg
 from oslo_db import exception as db_exception
 from oslo_log import log
 
-from nova_lite import rpc
+from nova_lite import metrics, rpc
 from nova_lite.batching import Batcher, answering_nothing
 from nova_lite.compute.rpcapi import ComputeAPI
 from nova_lite.conductor.leases import Leases
@@ -65,6 +65,8 @@ class Router:
         limit, lease = self._conf.conductor.sweep_batch, self.leases.seconds
         taken = self._db.write(lambda conn: operations.claim_abandoned(conn, self.leases.owner, lease, limit))
         if taken:
+            for operation in taken:
+                metrics.OPERATIONS_TAKEN_OVER.labels(operation.kind).inc()
             LOG.info("taken over operations=%s", ",".join(f"{each.kind}:{each.uuid}" for each in taken))
             self._route(taken)
 

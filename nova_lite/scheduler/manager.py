@@ -6,7 +6,7 @@ from __future__ import annotations
 from oslo_config import cfg
 from oslo_log import log
 
-from nova_lite import rpc
+from nova_lite import metrics, rpc
 from nova_lite.batching import Batcher
 from nova_lite.context import RequestContext
 from nova_lite.db import grants, registry
@@ -62,4 +62,5 @@ class SchedulerService(Service):
     def _reap(self) -> None:
         expired: dict[int, int] = dict(self._db.write(grants.expire))
         if expired:
+            metrics.EXPIRED_GRANTS.inc(sum(expired.values()))
             LOG.info("grants expired count=%d nodes=%s", sum(expired.values()), sorted(expired))

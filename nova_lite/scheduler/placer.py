@@ -32,6 +32,7 @@ from oslo_config import cfg
 from oslo_log import log
 from stevedore import named
 
+from nova_lite import metrics
 from nova_lite.db import grants, hosts
 from nova_lite.db.grants import GrantRequest
 from nova_lite.db.session import Database
@@ -87,7 +88,9 @@ class Placer:
             if id(request) not in answers:
                 reason = "No valid host was found. Other requests won every host that was tried; try again."
                 answers[id(request)] = Selection(request.spec.consumer, fall_overs=request.fall_overs, reason=reason)
-        return [answers[id(request)] for request in requests]
+        selections = [answers[id(request)] for request in requests]
+        _count(selections)
+        return selections
 
     # -- looking
 
@@ -273,6 +276,16 @@ class Placer:
     def _superseded(self, request: Request) -> Selection:
         """The consumer was scheduled again while this went on; its newer grant counts, and nobody waits for this."""
         return Selection(request.spec.consumer, fall_overs=request.fall_overs, superseded=True)
+
+
+def _count(selections: Sequence[Selection]) -> None:
+    won = sum(selection.grant_id is not None for selection in selections)
+    superseded = sum(selection.superseded for selection in selections)
+    metrics.BATCH_SIZE.observe(len(selections))
+    metrics.PLACEMENTS.labels("won").inc(won)
+    metrics.PLACEMENTS.labels("superseded").inc(superseded)
+    metrics.PLACEMENTS.labels("no_valid_host").inc(len(selections) - won - superseded)
+    metrics.FALL_OVERS.inc(sum(selection.fall_overs for selection in selections))
 
 
 def _plugins(namespace: str, names: Sequence[str]) -> list[type]:

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 
 from oslo_log import log
 
-from nova_lite import exception, rpc
+from nova_lite import exception, metrics, rpc
 from nova_lite.conductor import notifications
 from nova_lite.conductor.tasks import Task
 from nova_lite.context import service_context
@@ -115,6 +115,7 @@ class BuildTask(Task):
 
     def _fail(self, build: Build, message: str, why: str, owner: str | None = None, keep_host: bool = False) -> None:
         if self.tools.db.write(lambda conn: builds.fail(conn, build, message, owner=owner, keep_host=keep_host)):
+            metrics.BUILDS.labels("failed").inc()
             LOG.info("build failed instance=%s why=%s reason=%s", build.instance.uuid, why, message)
             notifications.emit(build.operation, "error", build.instance, state=states.ERROR, fault=message)
 
@@ -151,6 +152,8 @@ class BuildTask(Task):
         lease = self.tools.conf.conductor.lease
         outcomes = self.tools.db.write(lambda conn: allocations.consume(conn, claims, lease))
         refused = [outcome for outcome in outcomes if not outcome.granted]
+        metrics.CLAIMS.labels("granted").inc(len(outcomes) - len(refused))
+        metrics.CLAIMS.labels("refused").inc(len(refused))
         if refused:
             for outcome in refused:
                 LOG.info("grant refused instance=%s reason=%s", outcome.consumer, outcome.reason)
@@ -163,6 +166,7 @@ class BuildTask(Task):
         """Publish what succeeded; schedule again, or end, what failed."""
         succeeded = [outcome for outcome in outcomes if outcome.succeeded]
         done = self.tools.db.write(lambda conn: builds.complete(conn, succeeded)) if succeeded else []
+        metrics.BUILDS.labels("active").inc(len(done))
         failed = [outcome.operation for outcome in outcomes if not outcome.succeeded]
         wanted = failed + [outcome.operation for outcome in succeeded if outcome.consumer in done]
         found = {
@@ -182,6 +186,7 @@ class BuildTask(Task):
     def _attempt_failed(self, build: Build, outcome: BuildOutcome) -> None:
         if build.operation.status != operations.ACTIVE:
             return
+        metrics.FAILED_ATTEMPTS.labels(outcome.host).inc()
         LOG.warning("attempt failed instance=%s host=%s reason=%s", outcome.consumer, outcome.host, outcome.reason)
         if not outcome.retriable:
             self._fail(build, outcome.reason, "not-retriable")
