@@ -172,7 +172,7 @@ def create(conn: sa.Connection, conf: cfg.ConfigOpts, new: NewInstances, caller:
     if new.tags:
         rows = [{"instance_uuid": uuid, "tag": tag} for uuid in uuids for tag in sorted(set(new.tags))]
         conn.execute(sa.insert(instance_tags), rows)
-    return Created(uuids, _add_operation(conn, operations.CREATE, uuids, caller))
+    return Created(uuids, _add_operation(conn, operations.CREATE, uuids, caller, at=at))
 
 
 def _created_before(conn: sa.Connection, new: NewInstances) -> Created:
@@ -265,7 +265,12 @@ def _values(new: NewInstances, place: int, caller: Caller, at: datetime.datetime
 
 
 def _add_operation(
-    conn: sa.Connection, kind: str, uuids: Sequence[str], caller: Caller, arguments: dict[str, Any] | None = None
+    conn: sa.Connection,
+    kind: str,
+    uuids: Sequence[str],
+    caller: Caller,
+    arguments: dict[str, Any] | None = None,
+    at: datetime.datetime | None = None,
 ) -> list[str]:
     return operations.add(
         conn,
@@ -275,6 +280,7 @@ def _add_operation(
         user_id=caller.user_id,
         request_id=caller.request_id,
         arguments=arguments,
+        at=at,
     )
 
 

@@ -22,6 +22,9 @@ from nova_lite.db.models import operation_steps, operations
 
 ACTIVE, SUCCEEDED, FAILED, CANCELLED = "active", "succeeded", "failed", "cancelled"
 
+# A hint that is not lost arrives within this time.
+_HINT_GRACE = datetime.timedelta(seconds=5)
+
 # Kinds, by the names that the API shows as actions.
 CREATE, DELETE, START, STOP, REBOOT = "create", "delete", "start", "stop", "reboot"
 
@@ -84,11 +87,17 @@ def add(
     request_id: str,
     step: str = "accepted",
     arguments: dict[str, Any] | None = None,
+    at: datetime.datetime | None = None,
 ) -> list[str]:
     """Write one operation for each instance, owned by nobody yet; return their uuids in the same order.
 
-    To be called in the transaction that sets the state which the operation will change.
+    To be called in the transaction that sets the state which the operation will change. A sweep leaves the operation
+    alone for as long as its hint may be on the way.
+
+    :param at: the database's time (``database_time``), if the caller knows it already.
     """
+    at = at or database_time(conn)
+    times = {"created_at": at, "updated_at": at, "lease_expires_at": at + _HINT_GRACE}
     rows = [
         {
             "uuid": str(uuid.uuid4()),
@@ -100,6 +109,7 @@ def add(
             "status": ACTIVE,
             "step": step,
             "arguments": json.dumps(arguments or {}),
+            **times,
         }
         for instance_uuid in instance_uuids
     ]
