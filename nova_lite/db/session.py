@@ -110,7 +110,12 @@ class Database:
         options = self._conf.database
         if self.url.get_backend_name() == "sqlite":
             return _sqlite_engine(self.url, begin, options)
-        arguments: dict[str, Any] = {"isolation_level": isolation, "pool_use_lifo": True}
+        # Every unit ends with a commit or a rollback, so the pool need not send another ROLLBACK to be sure.
+        arguments: dict[str, Any] = {
+            "isolation_level": isolation,
+            "pool_use_lifo": True,
+            "pool_reset_on_return": None,
+        }
         if self.url.get_backend_name() in ("mysql", "mariadb"):
             arguments["connect_args"] = {
                 "connect_timeout": options.connect_timeout,
