@@ -109,7 +109,7 @@ def update(conn: sa.Connection, service_id: int, change: Change) -> None:
     conn.execute(sa.update(services).where(services.c.id == service_id).values(**values))
     clean = {"failed_builds": 0} if change.disabled is False else {}
     nodes = sa.update(compute_nodes).where(compute_nodes.c.service_id == service_id)
-    conn.execute(nodes.values(updated_at=now(), **clean))
+    conn.execute(nodes.values(updated_at=now(), revision=compute_nodes.c.revision + 1, **clean))
 
 
 def delete(conn: sa.Connection, service_id: int) -> None:

@@ -2,7 +2,9 @@
 """What a scheduler's view of the hosts is made of, and what brings it up to date.
 
 A change that matters to the view touches ``compute_nodes.updated_at``; reading what was touched since the last look
-(with an overlap, as changes become visible out of the order of their times) costs what changed, not what exists.
+(with an overlap, as changes become visible out of the order of their times) costs what changed, not what exists. Most
+of what changes is booked amounts, which come as rows of seven numbers; the rest raises ``revision`` as well, and only
+then the node is read as a whole. Under load a look finds some hundred rows, so their width is what a look costs.
 """
 
 from __future__ import annotations
@@ -11,13 +13,14 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
 from nova_lite.db import grants
 from nova_lite.db.clock import Timestamp, now
 from nova_lite.db.models import aggregate_hosts, aggregates, compute_nodes, instances, services
+from nova_lite.db.models import grants as grants_table
 from nova_lite.db.registry import COMPUTE
 from nova_lite.objects.ledger import NodeBooks
 from nova_lite.objects.resources import Resources
@@ -25,8 +28,9 @@ from nova_lite.objects.resources import Resources
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """One compute node, with its service and the sum of its live grants (pending)."""
+    """One compute node, with its service and the sum of its live grants (pending), as of when it was read."""
 
+    revision: int
     books: NodeBooks
     pending: Resources
     total: Resources
@@ -54,38 +58,91 @@ class Aggregate:
     hosts: frozenset[str]
 
 
-def changed(conn: sa.Connection, since: datetime | None, overlap: float) -> tuple[list[Host], datetime]:
-    """Return the nodes touched since then (all for None), and the time of this look."""
-    columns = (
-        *grants.NODE_BOOKS_COLUMNS,
-        compute_nodes.c.host,
-        compute_nodes.c.node,
-        compute_nodes.c.instances,
+class Booked(NamedTuple):
+    """What of a node changes all the time: vcpus, memory_mb and disk_gb of its allocations and live grants."""
+
+    node_id: int
+    revision: int
+    vcpus: int
+    memory_mb: int
+    disk_gb: int
+    building: int
+    failed_builds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The database's time, and a value that differs when any aggregate has changed."""
+
+    at: datetime
+    aggregates: tuple[Any, ...]
+
+
+_HOSTS = sa.select(
+    *grants.NODE_BOOKS_COLUMNS,
+    compute_nodes.c.revision,
+    compute_nodes.c.host,
+    compute_nodes.c.node,
+    compute_nodes.c.instances,
+    compute_nodes.c.building,
+    compute_nodes.c.failed_builds,
+    compute_nodes.c.hypervisor_type,
+    compute_nodes.c.hypervisor_version,
+    compute_nodes.c.architectures,
+    compute_nodes.c.vm_modes,
+    services.c.id.label("service_id"),
+    services.c.server,
+    services.c.disabled,
+    services.c.forced_down,
+).select_from(compute_nodes.join(services, compute_nodes.c.service_id == services.c.id))
+
+# Sums are decimals to MariaDB, which take long to read.
+_BOOKED = (
+    sa.select(
+        compute_nodes.c.id,
+        compute_nodes.c.revision,
+        *(
+            sa.cast(
+                compute_nodes.c[f"used_{part}"] + sa.func.coalesce(sa.func.sum(grants_table.c[part]), 0), sa.BigInteger
+            )
+            for part in ("vcpus", "memory_mb", "disk_gb")
+        ),
         compute_nodes.c.building,
         compute_nodes.c.failed_builds,
-        compute_nodes.c.hypervisor_type,
-        compute_nodes.c.hypervisor_version,
-        compute_nodes.c.architectures,
-        compute_nodes.c.vm_modes,
-        services.c.id.label("service_id"),
-        services.c.server,
-        services.c.disabled,
-        services.c.forced_down,
     )
-    at = conn.execute(sa.select(sa.type_coerce(now(), Timestamp))).scalar_one()
-    joined = compute_nodes.join(services, compute_nodes.c.service_id == services.c.id)
-    statement = sa.select(*columns).select_from(joined)
-    if since is not None:
-        statement = statement.where(compute_nodes.c.updated_at >= since - timedelta(seconds=overlap))
+    .select_from(compute_nodes.outerjoin(grants_table, grants_table.c.node_id == compute_nodes.c.id))
+    .where(compute_nodes.c.updated_at >= sa.bindparam("since", type_=Timestamp))
+    .group_by(compute_nodes.c.id)
+)
+
+_MOMENT = sa.select(sa.type_coerce(now(), Timestamp), sa.func.count(), sa.func.max(aggregates.c.updated_at))
+
+
+def moment(conn: sa.Connection) -> Moment:
+    """Return the time of a look; to be called first in its transaction, so that it is not later than what is seen."""
+    row = conn.execute(_MOMENT).one()
+    return Moment(row[0], tuple(row[1:]))
+
+
+def read(conn: sa.Connection, node_ids: Sequence[int] | None = None) -> list[Host]:
+    """Read these nodes, or all, with all that there is to know of them."""
+    statement = _HOSTS if node_ids is None else _HOSTS.where(compute_nodes.c.id.in_(node_ids))
     rows = conn.execute(statement).all()
     if not rows:
-        return [], at
-    pending = grants.pending_by_node(conn, [row.id for row in rows] if since is not None else None)
-    return [_host(row, pending.get(row.id, Resources())) for row in rows], at
+        return []
+    pending = grants.pending_by_node(conn, node_ids)
+    return [_host(row, pending.get(row.id, Resources())) for row in rows]
+
+
+def booked_since(conn: sa.Connection, since: datetime, overlap: float) -> list[Booked]:
+    """Return what is booked on the nodes touched since then, or at most so many seconds earlier."""
+    rows = conn.execute(_BOOKED, {"since": since - timedelta(seconds=overlap)})
+    return [Booked._make(row) for row in rows]
 
 
 def _host(row: Any, pending: Resources) -> Host:
     return Host(
+        revision=row.revision,
         books=grants.node_books(row),
         pending=pending,
         total=Resources(row.total_vcpus, row.total_memory_mb, row.total_disk_gb),
@@ -109,11 +166,6 @@ def silent_services(conn: sa.Connection, down_time: float) -> set[int]:
     """Return the ids of the compute services without a heartbeat for so many seconds."""
     silent = sa.and_(services.c.binary == COMPUTE, services.c.last_seen_at <= now(-down_time))
     return set(conn.execute(sa.select(services.c.id).where(silent)).scalars())
-
-
-def aggregates_revision(conn: sa.Connection) -> tuple[Any, ...]:
-    """Return a value that differs when any aggregate has changed."""
-    return tuple(conn.execute(sa.select(sa.func.count(), sa.func.max(aggregates.c.updated_at))).one())
 
 
 def read_aggregates(conn: sa.Connection) -> list[Aggregate]:

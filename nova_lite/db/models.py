@@ -100,6 +100,8 @@ compute_nodes = _table(
     sa.Column("ticket", sa.BigInteger, nullable=False, default=0),
     sa.Column("last_grant_ticket", sa.BigInteger, nullable=False, default=0),
     sa.Column("last_grant_at", Timestamp),
+    # Raised with whatever changes of the node or its service but amounts and counts.
+    sa.Column("revision", sa.Integer, nullable=False, default=0),
     _created(),
     # Whatever matters to a scheduler's view touches it.
     sa.Column("updated_at", Timestamp, nullable=False, default=now(), onupdate=now(), index=True),

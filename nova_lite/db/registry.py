@@ -71,7 +71,7 @@ def register_node(conn: sa.Connection, service_id: int, inventory: NodeInventory
     changed = {name: value for name, value in columns.items() if row._mapping[name] != value}
     if changed or row.service_id != service_id:
         statement = sa.update(compute_nodes).where(compute_nodes.c.id == row.id)
-        conn.execute(statement.values(**changed, service_id=service_id))
+        conn.execute(statement.values(**changed, service_id=service_id, revision=compute_nodes.c.revision + 1))
     return NodeRecord(row.id, service_id, inventory.host, inventory.node)
 
 
@@ -127,4 +127,8 @@ def count_build_failure(conn: sa.Connection, node_id: int, threshold: int) -> bo
         .where(services.c.id == node.service_id, services.c.disabled.is_(False))
         .values(disabled=True, disabled_reason=reason)
     )
-    return disabled.rowcount > 0
+    if not disabled.rowcount:
+        return False
+    mine = sa.update(compute_nodes).where(compute_nodes.c.service_id == node.service_id)
+    conn.execute(mine.values(revision=compute_nodes.c.revision + 1))
+    return True

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
 import numpy as np
@@ -23,7 +23,7 @@ from oslo_config import cfg
 from oslo_log import log
 
 from nova_lite.db import grants, hosts
-from nova_lite.db.hosts import Aggregate, Host
+from nova_lite.db.hosts import Aggregate, Booked, Host
 from nova_lite.db.session import Database
 from nova_lite.objects.ledger import Ledger
 from nova_lite.objects.resources import Resources
@@ -33,6 +33,9 @@ LOG = log.getLogger(__name__)
 
 Amounts = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+
+# Seconds within which nearly every transaction that touches a node has committed.
+_COMMIT_TIME = 0.1
 
 
 def amounts(resources: Resources) -> Amounts:
@@ -54,6 +57,7 @@ class View:
         self._looked_at: datetime | None = None
         self._next_reload = 0.0
         self._next_liveness = 0.0
+        self._next_overlap = 0.0
         self._silent: set[int] = set()
         self._aggregates_revision: object = None
         self._aggregates: list[Aggregate] = []
@@ -64,17 +68,17 @@ class View:
         return len(self.hosts)
 
     def refresh(self, conn: sa.Connection) -> None:
-        """Bring the view up to date from the snapshot: two to five statements, by what changed."""
+        """Bring the view up to date from the snapshot: two statements, more by what changed."""
         if time.monotonic() >= self._next_reload:
             self._looked_at = None
-        found, at = hosts.changed(conn, self._looked_at, self._conf.scheduler.view_overlap)
+        moment = hosts.moment(conn)
         if self._looked_at is None:
             self._next_reload = time.monotonic() + self._conf.scheduler.view_reload_interval
-            self._replace(found)
+            self._replace(hosts.read(conn))
         else:
-            self._update(found)
-        self._looked_at = at
-        self._refresh_aggregates(conn)
+            self._update_booked(conn, hosts.booked_since(conn, self._looked_at, self._overlap()))
+        self._looked_at = moment.at
+        self._refresh_aggregates(conn, moment.aggregates)
         if time.monotonic() >= self._next_liveness:
             self._next_liveness = time.monotonic() + self._conf.scheduler.liveness_interval
             silent = hosts.silent_services(conn, self._conf.service_down_time)
@@ -82,8 +86,35 @@ class View:
                 self._silent = silent
                 self._judge_liveness()
 
-    def _refresh_aggregates(self, conn: sa.Connection) -> None:
-        revision = hosts.aggregates_revision(conn)
+    def _overlap(self) -> float:
+        """Return how far before the last look changes are read again.
+
+        A transaction that took long to commit shows up late. Looking far back each time would read each change again
+        and again, so that is done once a second; in between, what most commits need is enough.
+        """
+        if time.monotonic() < self._next_overlap:
+            return min(_COMMIT_TIME, self._conf.scheduler.view_overlap)
+        self._next_overlap = time.monotonic() + 1.0
+        return float(self._conf.scheduler.view_overlap)
+
+    def _update_booked(self, conn: sa.Connection, changed: Sequence[Booked]) -> None:
+        rows = [self.index.get(booked.node_id, -1) for booked in changed]
+        known = [(i, booked) for i, booked in zip(rows, changed, strict=True) if i >= 0]
+        if known:
+            where = [i for i, _booked in known]
+            values = np.array([booked for _i, booked in known], dtype=np.int64)
+            self.booked[where] = values[:, 2:5]
+            self.building[where] = values[:, 5]
+            self.failed_builds[where] = values[:, 6]
+        stale = [
+            booked.node_id
+            for i, booked in zip(rows, changed, strict=True)
+            if i < 0 or self.hosts[i].revision != booked.revision
+        ]
+        if stale:
+            self._update(hosts.read(conn, stale))
+
+    def _refresh_aggregates(self, conn: sa.Connection, revision: object) -> None:
         if revision != self._aggregates_revision:
             self._aggregates_revision = revision
             self._aggregates = hosts.read_aggregates(conn)
@@ -110,8 +141,9 @@ class View:
             pending = self.booked, self.index
             self._replace(list(known.values()))
             # Rows that did not change keep what this scheduler has learnt of them by rereading.
+            fresh = {host.books.id for host in found}
             for node_id, i in pending[1].items():
-                if not any(host.books.id == node_id for host in found):
+                if node_id not in fresh:
                     self.booked[self.index[node_id]] = pending[0][i]
             return
         alive_changed = False
@@ -167,12 +199,20 @@ class View:
                 self.capacity[i] = amounts(node.capacity)
                 self.booked[i] = amounts(verdict.booked(node_id))
 
-    def verify(self, conn: sa.Connection, group_ids: Iterable[int]) -> tuple[Ledger, Verdict]:
-        """Read everything afresh from one snapshot and replay it; the view is exact for that moment."""
+    def verify(
+        self, conn: sa.Connection, group_ids: Iterable[int], replaced: Collection[tuple[str, str]] = ()
+    ) -> tuple[Ledger, Verdict]:
+        """Read everything afresh from one snapshot and replay it; the view is exact for that moment.
+
+        :param replaced: (consumer, migration) of those who ask. What is left of their older grants ends with the
+            next that is written for them, and so must not take their place from them.
+        """
         self._looked_at = None
         self._next_liveness = 0.0
         self.refresh(conn)
         ledger = grants.read_whole_ledger(conn, group_ids)
+        others = tuple(grant for grant in ledger.grants if (grant.consumer, grant.migration) not in replaced)
+        ledger = Ledger(ledger.nodes, ledger.groups, others)
         verdict = Verdict(ledger)
         self.correct(ledger, verdict, ledger.nodes)
         return ledger, verdict

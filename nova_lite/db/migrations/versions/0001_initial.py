@@ -312,6 +312,7 @@ def _create_compute_nodes() -> None:
         sa.Column("ticket", sa.BigInteger(), nullable=False),
         sa.Column("last_grant_ticket", sa.BigInteger(), nullable=False),
         sa.Column("last_grant_at", Timestamp),
+        sa.Column("revision", sa.Integer(), nullable=False),
         sa.Column("created_at", Timestamp, nullable=False),
         sa.Column("updated_at", Timestamp, nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_compute_nodes"),
