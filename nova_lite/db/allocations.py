@@ -125,14 +125,14 @@ class _Consume:
                 return "the server was placed on another node"
             self._repeated.append(claim)
             return None
-        grant = self._grants.get(claim.grant_id)
-        if grant is None or (grant.consumer, grant.migration) != (claim.consumer, claim.migration):
+        grant = self._grant_of(claim)
+        if grant is None:
             return "the grant is gone"
         if not grant.live:
             return "the grant has expired"
         amounts = Resources(grant.vcpus, grant.memory_mb, grant.disk_gb)
         node = self._books.get(grant.node_id)
-        if node is None or grant.node_id != claim.node_id:
+        if node is None:
             return "the node is gone"
         if not (self._booked[node.id] + amounts).fits(node.capacity):
             return "the host no longer has room"
@@ -155,7 +155,7 @@ class _Consume:
         return None
 
     def _write(self) -> None:
-        refused = [claim.grant_id for claim in self._claims if claim.operation in self._refused]
+        refused = [claim for claim in self._claims if claim.operation in self._refused]
         if refused:
             self._remove_refused(refused)
         if self._granted:
@@ -165,10 +165,21 @@ class _Consume:
         if taken:
             self._write_owners(taken)
 
-    def _remove_refused(self, grant_ids: Sequence[int]) -> None:
-        """Delete the grants that were refused, so that what stands afterwards is a newer grant or none."""
-        mine = [grant_id for grant_id in grant_ids if grant_id in self._grants]
-        self._conn.execute(sa.delete(grants).where(grants.c.id.in_(mine)))
+    def _remove_refused(self, refused: Sequence[Claim]) -> None:
+        """Delete the grants that were refused, so that what stands afterwards is a newer grant or none.
+
+        A message may be so old that its grant's id is somebody else's by now: SQLite gives free ids again.
+        """
+        mine = [claim.grant_id for claim in refused if self._grant_of(claim) is not None]
+        if mine:
+            self._conn.execute(sa.delete(grants).where(grants.c.id.in_(mine)))
+
+    def _grant_of(self, claim: Claim) -> sa.Row[Any] | None:
+        """Return the grant that the claim was made for, None if it is gone."""
+        grant = self._grants.get(claim.grant_id)
+        if grant is None or (grant.consumer, grant.migration) != (claim.consumer, claim.migration):
+            return None
+        return grant if grant.node_id == claim.node_id else None
 
     def _granted_claims(self) -> list[Claim]:
         return [claim for claim, _grant in self._granted]

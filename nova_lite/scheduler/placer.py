@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import sqlalchemy as sa
@@ -58,7 +58,9 @@ class Placer:
         self._db = db
         self._random = random.Random(seed)
         self._view = View(conf, db)
-        self._filters: list[Filter] = [kind() for kind in _plugins("nova_lite.filters", conf.scheduler.enabled_filters)]
+        self._filters: list[Filter] = [
+            kind(conf) for kind in _plugins("nova_lite.filters", conf.scheduler.enabled_filters)
+        ]
         weighers = _plugins("nova_lite.weighers", conf.scheduler.enabled_weighers)
         self._weighers: list[Weigher] = [kind(conf) for kind in weighers]
         self._static: dict[tuple[object, ...], Mask] = {}
@@ -131,12 +133,14 @@ class Placer:
     ) -> dict[int, int]:
         """Look again at everything for requests that found no host; those that find none still are answered "no"."""
         groups = sorted({request.group_id for request in requests if request.group_id is not None})
+        undecided = [request.spec for request in requests if id(request) not in answers]
+        replaced = {(spec.consumer, spec.migration) for spec in undecided}
         # What this round chose already is not written yet: take those places again in the fresh view.
         taken = [(request, self._picked[id(request)]) for request in requests if id(request) in self._picked]
 
         def read(conn: sa.Connection) -> tuple[Ledger, Verdict]:
             self._look_at_hints(conn, requests)
-            return self._view.verify(conn, groups)
+            return self._view.verify(conn, groups, replaced)
 
         ledger, verdict = self._db.read(read)
         _share_members(requests, _members(ledger, verdict, groups))
@@ -290,12 +294,17 @@ def _count(selections: Sequence[Selection]) -> None:
 
 def _plugins(namespace: str, names: Sequence[str]) -> list[type]:
     manager: named.NamedExtensionManager[type] = named.NamedExtensionManager(
-        namespace, list(names), name_order=True, on_load_failure_callback=_refuse, warn_on_missing_entrypoint=True
+        namespace,
+        list(names),
+        name_order=True,
+        on_load_failure_callback=_refuse,
+        on_missing_entrypoints_callback=_missing,
     )
-    missing = set(names) - set(manager.names())
-    if missing:
-        raise ValueError(f"{namespace} has no {', '.join(sorted(missing))}; see [scheduler] in the configuration")
     return [extension.plugin for extension in manager]
+
+
+def _missing(names: Iterable[str]) -> None:
+    raise ValueError(f"there is no filter or weigher {', '.join(sorted(names))}; see [scheduler] in the configuration")
 
 
 def _refuse(_manager: object, entry_point: object, error: BaseException) -> None:

@@ -6,6 +6,8 @@ from __future__ import annotations
 import abc
 from typing import ClassVar
 
+from oslo_config import cfg
+
 from nova_lite.scheduler.request import Request
 from nova_lite.scheduler.view import Mask, View
 
@@ -18,6 +20,9 @@ class Filter(abc.ABC):
     """
 
     depends_on_usage: ClassVar[bool] = False
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        self._conf = conf
 
     @abc.abstractmethod
     def passes(self, view: View, request: Request) -> Mask | None:

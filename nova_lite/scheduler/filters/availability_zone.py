@@ -8,7 +8,6 @@ A zone is the metadata key availability_zone of an aggregate; hosts in no such a
 from __future__ import annotations
 
 import numpy as np
-from oslo_config import cfg
 
 from nova_lite.scheduler.filters import Filter
 from nova_lite.scheduler.request import Request
@@ -20,13 +19,12 @@ class AvailabilityZoneFilter(Filter):
         wanted = request.spec.availability_zone
         if not wanted:
             return None
-        return np.array([wanted in zones_of(view, host.host) for host in view.hosts], dtype=bool)
+        default = self._conf.api.default_availability_zone
+        return np.array([wanted in (_zones(view, host.host) or {default}) for host in view.hosts], dtype=bool)
 
     def explain(self, request: Request) -> str:
         return f"not in availability zone {request.spec.availability_zone}"
 
 
-def zones_of(view: View, host: str) -> set[str]:
-    """Return the zones that the host is in."""
-    named = {aggregate.metadata.get("availability_zone", "") for aggregate in view.aggregates_of(host)} - {""}
-    return named or {cfg.CONF.api.default_availability_zone}
+def _zones(view: View, host: str) -> set[str]:
+    return {aggregate.metadata.get("availability_zone", "") for aggregate in view.aggregates_of(host)} - {""}

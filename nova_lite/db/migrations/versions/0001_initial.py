@@ -24,7 +24,10 @@ Timestamp = sa.DateTime().with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb"
 
 def _create_table(name: str, *parts: sa.schema.SchemaItem) -> None:
     if not sa.inspect(op.get_bind()).has_table(name):
-        op.create_table(name, *parts, mysql_engine="InnoDB", mysql_charset="utf8mb4")
+        has_id = any(isinstance(part, sa.Column) and part.name == "id" for part in parts)
+        op.create_table(
+            name, *parts, mysql_engine="InnoDB", mysql_charset="utf8mb4", sqlite_autoincrement=has_id
+        )
 
 
 def _create_index(name: str, table: str, *columns: str) -> None:
