@@ -2,7 +2,9 @@
 """Batching without waiting: whatever arrives while a batch is being worked on makes up the next one.
 
 A lone item is worked on at once; under load the batches grow by themselves up to their limit, and the fixed cost of
-a transaction or a message is shared by all items of a batch.
+a transaction or a message is shared by all items of a batch. Further threads are there for the case that a batch
+takes long, not to take every item as it comes: that would make batches of one, which cost most when there is least
+to spare.
 """
 
 from __future__ import annotations
@@ -17,6 +19,9 @@ from oslo_log import log
 
 LOG = log.getLogger(__name__)
 
+# Seconds for which a thread leaves items to gather while another batch is being worked on.
+_PATIENCE = 0.25
+
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
@@ -24,6 +29,7 @@ Answer = TypeVar("Answer")
 class Batcher(Generic[Item, Answer]):
     """Gathers items and hands them to ``work``, batch after batch, in threads of its own.
 
+    A further thread begins when a full batch waits, or when the batch before has taken a quarter of a second.
     ``work`` returns one answer per item, in order; if it raises, every item of the batch gets the error.
     """
 
@@ -35,6 +41,7 @@ class Batcher(Generic[Item, Answer]):
         self._waiting: deque[tuple[Item, Future[Answer]]] = deque()
         self._changed = threading.Condition()
         self._stopping = False
+        self._busy = 0
         self._threads = [
             threading.Thread(target=self._run, name=f"{name}-{number}", daemon=True) for number in range(threads)
         ]
@@ -51,7 +58,7 @@ class Batcher(Generic[Item, Answer]):
             if self._stopping:
                 raise RuntimeError("this service is stopping")
             self._waiting.extend(added)
-            self._changed.notify()
+            self._changed.notify_all()
         return [future for _item, future in added]
 
     def stop(self) -> None:
@@ -64,8 +71,21 @@ class Batcher(Generic[Item, Answer]):
 
     def _take(self) -> list[tuple[Item, Future[Answer]]]:
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._stopping)
-            return [self._waiting.popleft() for _ in range(min(self._limit, len(self._waiting)))]
+            batch: list[tuple[Item, Future[Answer]]] = []
+            while not batch and (self._waiting or not self._stopping):
+                self._changed.wait_for(lambda: self._waiting or self._stopping)
+                self._changed.wait_for(self._is_worth_it, _PATIENCE)
+                batch = [self._waiting.popleft() for _ in range(min(self._limit, len(self._waiting)))]
+            self._busy += 1
+            return batch
+
+    def _is_worth_it(self) -> bool:
+        return not self._busy or self._stopping or len(self._waiting) >= self._limit
+
+    def _done(self) -> None:
+        with self._changed:
+            self._busy -= 1
+            self._changed.notify_all()
 
     def _run(self) -> None:
         while batch := self._take():
@@ -78,6 +98,8 @@ class Batcher(Generic[Item, Answer]):
                 for _item, future in batch:
                     if not future.done():
                         future.set_exception(error)
+            finally:
+                self._done()
 
 
 def answering_nothing(work: Callable[[Sequence[Item]], None]) -> Callable[[Sequence[Item]], list[None]]:
