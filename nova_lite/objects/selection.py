@@ -12,8 +12,8 @@ class Selection:
 
     With a grant, grant_id, node_id, host, node (the hypervisor's host name) and server (the name of the RPC server
     that drives the host) are set. Without, reason says what each filter and rule turned away; or superseded says that
-    the consumer was scheduled again in the meantime, and that newer answer counts. fall_overs counts the grants that
-    were written and lost on the way.
+    the consumer was scheduled again in the meantime, and that newer answer counts; or nothing was decided in time, and
+    the request is to be made again. fall_overs counts the grants that were written and lost on the way.
     """
 
     consumer: str
@@ -25,3 +25,7 @@ class Selection:
     fall_overs: int = 0
     reason: str | None = None
     superseded: bool = False
+
+    @property
+    def is_undecided(self) -> bool:
+        return self.grant_id is None and self.reason is None and not self.superseded

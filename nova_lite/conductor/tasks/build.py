@@ -71,8 +71,13 @@ class BuildTask(Task):
         except (rpc.Error, exception.NovaLiteError) as error:
             self._no_answer(waiting, error)
             return
+        undecided = [build for build, selection in zip(waiting, selections, strict=True) if selection.is_undecided]
+        if undecided:
+            self.tools.hint(self._no_answer(undecided, "the scheduler did not get to them in time"))
         placed, requests = [], defaultdict(list)
         for build, selection in zip(waiting, selections, strict=True):
+            if selection.is_undecided:
+                continue
             if selection.superseded:
                 LOG.info("scheduled by another conductor instance=%s", selection.consumer)
             elif selection.grant_id is None:
@@ -93,9 +98,9 @@ class BuildTask(Task):
         for server, mine in requests.items():
             self.tools.compute.build(service_context(), server, mine)
 
-    def _no_answer(self, waiting: Sequence[Build], error: Exception) -> None:
-        """Let the sweep try again, and end those that have waited too long."""
-        LOG.warning("no scheduler answered builds=%d reason=%s", len(waiting), error)
+    def _no_answer(self, waiting: Sequence[Build], reason: object) -> list[str]:
+        """Let whoever claims them try again, and end those that have waited too long; return the others' operations."""
+        LOG.warning("no scheduler answered builds=%d reason=%s", len(waiting), reason)
         uuids = [build.operation.uuid for build in waiting]
         patience, owner = self.tools.conf.conductor.scheduler_patience, self.tools.leases.owner
         late = self.tools.db.read(lambda conn: operations.older(conn, uuids, patience))
@@ -106,6 +111,7 @@ class BuildTask(Task):
                 )
         rest = sorted(set(uuids) - late)
         self.tools.db.write(lambda conn: operations.release(conn, rest, owner))
+        return rest
 
     def _no_valid_host(self, build: Build, reason: str) -> None:
         if build.attempts:

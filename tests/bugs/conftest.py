@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clouds that the stories share, since each takes seconds to start: every test finds them empty and in agreement.
+
+One file a bug. A story whose ending needs separate processes that die is told in tests/integration/test_deaths.py:
+Launchpad 1402574 (a scheduler dies between its grant and its answer) and 1679750 (a delete while the compute is down).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fixtures import faults
+from tests.fixtures.books import disagreements
+from tests.fixtures.client import Client
+from tests.fixtures.cloud import Cloud, merged
+from tests.fixtures.inside import InsideCloud
+from tests.fixtures.scheduling import Scheduling
+
+# Builds that fail in a row on a host before its service is disabled.
+PATIENCE_WITH_HOSTS = "5"
+
+
+# Hosts for hundreds of servers; small batches and little patience, so that large requests take several calls and
+# some of these time out; and a reaper that never rests.
+LARGE = {
+    "fake": {"hosts": "host[1-3]", "vcpus": "1000", "memory_mb": "1048576", "disk_gb": "10000"},
+    "conductor": {"build_batch": "500", "scheduler_timeout": "1"},
+    "scheduler": {"batch": "8", "reap_interval": "0.1"},
+}
+
+
+def _start(directory: Path, settings: dict[str, dict[str, str]]) -> Iterator[Cloud]:
+    ours = {
+        "fake": {"control_file": str(faults.control_file(directory))},
+        "conductor": {"disable_after_build_failures": PATIENCE_WITH_HOSTS, "lease": "2"},
+    }
+    cloud = Cloud.embedded(directory, merged(ours, settings))
+    try:
+        yield cloud
+    finally:
+        cloud.stop()
+
+
+@pytest.fixture(scope="session")
+def three_hosts_running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+    yield from _start(tmp_path_factory.mktemp("three-hosts"), {"fake": {"hosts": "host[1-3]"}})
+
+
+@pytest.fixture(scope="session")
+def ten_hosts_running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+    yield from _start(tmp_path_factory.mktemp("ten-hosts"), {"fake": {"hosts": "host[1-10]"}})
+
+
+@pytest.fixture(scope="session")
+def large_hosts_running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+    yield from _start(tmp_path_factory.mktemp("large-hosts"), LARGE)
+
+
+@pytest.fixture
+def three_hosts(three_hosts_running: Cloud) -> Iterator[Cloud]:
+    """Three hosts of 4 VCPU and 4096 MiB, three schedulers, two conductors."""
+    yield three_hosts_running
+    _clear(three_hosts_running)
+
+
+@pytest.fixture
+def ten_hosts(ten_hosts_running: Cloud) -> Iterator[Cloud]:
+    """Ten such hosts."""
+    yield ten_hosts_running
+    _clear(ten_hosts_running)
+
+
+@pytest.fixture
+def large_hosts(large_hosts_running: Cloud) -> Iterator[Cloud]:
+    """Three hosts of 1000 VCPU and 1 TiB, with the peculiarities of LARGE."""
+    yield large_hosts_running
+    _clear(large_hosts_running)
+
+
+def _clear(cloud: Cloud) -> None:
+    client = cloud.client()
+    client.delete([server["id"] for server in client.servers()])
+    for group in client.get("/os-server-groups")["server_groups"]:
+        client.call("DELETE", f"/os-server-groups/{group['id']}")
+    faults.forgive(client)
+    assert not disagreements(cloud.database)
+
+
+@pytest.fixture(scope="module")
+def inside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InsideCloud]:
+    """The embedded cloud as threads of this process, with its parts within reach."""
+    cloud = InsideCloud(tmp_path_factory.mktemp("inside"))
+    try:
+        yield cloud
+    finally:
+        cloud.stop()
+
+
+@pytest.fixture
+def scheduling(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scheduling]:
+    """Real placers on a real database, without hosts yet."""
+    scheduling = Scheduling(tmp_path, tmp_path_factory.getbasetemp() / "scheduling.sqlite")
+    yield scheduling
+    scheduling.close()
+
+
+@pytest.fixture
+def client(request: pytest.FixtureRequest) -> Client:
+    """The administrator's client of the cloud that the test uses."""
+    for name in ("three_hosts", "ten_hosts", "large_hosts", "inside"):
+        if name in request.fixturenames:
+            cloud: Cloud | InsideCloud = request.getfixturevalue(name)
+            return cloud.client()
+    raise LookupError("the test uses no cloud")
