@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cases: small clouds in which something can go wrong, and the actors that try."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import sqlalchemy as sa
+
+from nova_lite.db import actions, allocations, grants, instances, operations
+from nova_lite.db.grants import GrantRequest
+from nova_lite.objects.build import Claim
+from nova_lite.objects.resources import Resources
+from tests.explorer.world import LONG, Case, Host, Server, World, register
+
+Actors = Callable[[World], None]
+
+
+def boot(world: World, names: Sequence[str]) -> None:
+    """Place servers as a scheduler does, and consume their grants as their computes do, until all is decided."""
+    placer = world.placer()
+    waiting = names
+    while waiting:
+        world.asked(waiting)
+        answers = placer.place([world.spec(name) for name in waiting])
+        world.answered(answers)
+        claims = [
+            Claim(f"op-{answer.consumer}", answer.consumer, answer.grant_id, answer.node_id or 0, answer.host or "")
+            for answer in answers
+            if answer.grant_id is not None
+        ]
+        for claim in claims:
+            world.mail[claim.consumer] = [claim]
+        waiting = [claim.consumer for claim in claims if not consume(world, claim)]
+
+
+def consume(world: World, claim: Claim) -> bool:
+    """Deliver a message: its grant is consumed. A server that is deleted counts as done."""
+    outcome = world.db.write(lambda conn: allocations.consume(conn, [claim], LONG))[0]
+    world.note(f"{claim.consumer}: {'granted' if outcome.granted else 'refused, ' + outcome.reason}")
+    world.requests[claim.consumer].consumed = outcome.granted
+    return outcome.granted or outcome.reason in ("the server is deleted", "the operation has ended")
+
+
+def scheduler(world: World, name: str, servers: Sequence[str]) -> None:
+    """Add a scheduler that has these servers to place, and their computes."""
+    world.add(f"scheduler {name} of {' '.join(servers)}", lambda: boot(world, servers))
+
+
+def schedulers(*batches: str) -> Actors:
+    """Add one scheduler for each batch, which is a line of servers' names."""
+
+    def actors(world: World) -> None:
+        for name, batch in zip("ABC", batches, strict=False):
+            scheduler(world, name, batch.split())
+
+    return actors
+
+
+def together(*parts: Actors) -> Actors:
+    def actors(world: World) -> None:
+        for part in parts:
+            part(world)
+
+    return actors
+
+
+def time_passes_for(*servers: str) -> Callable[[sa.Connection], None]:
+    def time_passes(conn: sa.Connection) -> None:
+        late = "UPDATE grants SET expires_at = '2000-01-01 00:00:00.000000' WHERE consumer = :server"
+        conn.execute(sa.text(late), [{"server": server} for server in servers])
+
+    return time_passes
+
+
+def reaper(*servers: str) -> Actors:
+    """Add time, which passes once, at any moment, for the grants of these servers, and the reaper that then comes."""
+
+    def actors(world: World) -> None:
+        def body() -> None:
+            world.db.write(time_passes_for(*servers))
+            world.db.write(grants.expire)
+
+        world.add("the reaper", body, mortal=False)
+
+    return actors
+
+
+def successor(world: World) -> None:
+    """Add the scheduler that gets what one that died had not finished."""
+
+    def body() -> None:
+        world.wait_until("notices", lambda: any(actor.dead for actor in world.actors))
+        dead = next(actor for actor in world.actors if actor.dead)
+        names = [name for name in dead.name.split() if name in world.requests]
+        boot(world, [name for name in names if not world.requests[name].consumed])
+
+    world.add("the successor", body, mortal=False)
+
+
+def second_delivery(server: str) -> Actors:
+    """Add a broker that delivers a build message once more, at any later moment."""
+
+    def actors(world: World) -> None:
+        def body() -> None:
+            world.wait_until("has kept the message", lambda: server in world.mail)
+            consume(world, world.mail[server][0])
+
+        world.add(f"the second delivery of {server}", body)
+
+    return actors
+
+
+def deleter(server: str) -> Actors:
+    """Add a user who deletes a server, and a conductor that does it."""
+
+    def actors(world: World) -> None:
+        def body() -> None:
+            caller = instances.Caller("p", "u", "delete")
+            made = world.db.write(lambda conn: instances.begin_delete(conn, server, caller))
+            claimed = world.db.read(lambda conn: operations.get_many(conn, [made]))
+            world.db.write(lambda conn: actions.finish_deletes(conn, claimed))
+
+        world.add(f"the deleter of {server}", body)
+
+    return actors
+
+
+def shrinks(host: Host) -> Actors:
+    """Add a host that reports a new size."""
+
+    def actors(world: World) -> None:
+        world.add(f"host {host.name}", lambda: world.db.write(lambda conn: register(conn, host)))
+
+    return actors
+
+
+def abandoned_grant(server: str) -> Actors:
+    """Add a scheduler that writes a grant on the first host and is not heard of again, until the grant is reaped."""
+
+    def actors(world: World) -> None:
+        def writes(conn: sa.Connection) -> None:
+            grants.write(conn, [GrantRequest(server, "", 1, Resources(1, 1))], LONG)
+
+        def body() -> None:
+            world.db.write(writes)
+            world.db.write(time_passes_for(server))
+            world.db.write(grants.expire)
+
+        world.add(f"the late scheduler of {server}", body)
+
+    return actors
+
+
+PLACEMENT = [
+    Case(
+        "one place for two",
+        "Two schedulers want the only place there is.",
+        [Host("h1", 1)],
+        [Server("a"), Server("b")],
+        schedulers("a", "b"),
+        daily=True,
+    ),
+    Case(
+        "room for two",
+        "Two schedulers, and room for both on one host.",
+        [Host("h1", 2)],
+        [Server("a"), Server("b")],
+        schedulers("a", "b"),
+        daily=True,
+    ),
+    Case(
+        "a large loser in flight",
+        "A large request that has lost must not push out a small one that fits.",
+        [Host("h1", 2)],
+        [Server("a"), Server("b", 2), Server("c")],
+        schedulers("a", "b", "c"),
+        looked=True,
+    ),
+    Case(
+        "two places for two",
+        "Losers fall over to the other host.",
+        [Host("h1", 1), Host("h2", 1)],
+        [Server("a"), Server("b")],
+        schedulers("a", "b"),
+    ),
+    Case(
+        "a batch against a request",
+        "Two servers in one batch and one in another, on two hosts of one place each.",
+        [Host("h1", 1), Host("h2", 1)],
+        [Server("a"), Server("b"), Server("c")],
+        schedulers("a b", "c"),
+        looked=True,
+    ),
+]
+
+GROUPS = [
+    Case(
+        "anti-affinity, two members",
+        "Two members and two hosts, each with room for both.",
+        [Host("h1", 2), Host("h2", 2)],
+        [Server("a", group="g"), Server("b", group="g")],
+        schedulers("a", "b"),
+        policy="anti-affinity",
+        looked=True,
+        daily=True,
+    ),
+    Case(
+        "anti-affinity, too many members",
+        "Two members and one host: one of them must be told no, and truly.",
+        [Host("h1", 2)],
+        [Server("a", group="g"), Server("b", group="g")],
+        schedulers("a", "b"),
+        policy="anti-affinity",
+    ),
+    Case(
+        "affinity, two members",
+        "Two members and two hosts with room for both: they must end up on one of them.",
+        [Host("h1", 2), Host("h2", 2)],
+        [Server("a", group="g"), Server("b", group="g")],
+        schedulers("a", "b"),
+        policy="affinity",
+        looked=True,
+        daily=True,
+    ),
+    Case(
+        "affinity, a home too small",
+        "Whichever member comes first on the small host leaves no room there for the other.",
+        [Host("h1", 1), Host("h2", 2)],
+        [Server("a", group="g"), Server("b", group="g")],
+        schedulers("a", "b"),
+        policy="affinity",
+        looked=True,
+    ),
+]
+
+ENDINGS = [
+    Case(
+        "a grant expires on its way",
+        "Time passes at any moment, and the reaper comes at any moment after.",
+        [Host("h1", 1)],
+        [Server("a"), Server("b")],
+        together(schedulers("a", "b"), reaper("a", "b")),
+        gives_back=True,
+        looked=True,
+    ),
+    Case(
+        "an earlier grant disappears",
+        "A dead scheduler's grant is reaped under the verdicts of others: two may hold, and one is booked.",
+        [Host("h1", 2)],
+        [Server("b", 2), Server("c"), Server("d")],
+        together(schedulers("b", "c"), abandoned_grant("d")),
+        gives_back=True,
+        looked=True,
+        daily=True,
+    ),
+    Case(
+        "a scheduler dies",
+        "Before any of its steps; another one takes over what it had not finished.",
+        [Host("h1", 1)],
+        [Server("a"), Server("b")],
+        together(schedulers("a", "b"), successor),
+        deaths=1,
+        gives_back=True,
+        looked=True,
+    ),
+    Case(
+        "a message comes twice",
+        "The build message of one server is delivered again, at any moment.",
+        [Host("h1", 2)],
+        [Server("a"), Server("b")],
+        together(schedulers("a", "b"), second_delivery("a")),
+        looked=True,
+        daily=True,
+    ),
+    Case(
+        "a delete at any moment",
+        "The server is deleted while it is placed; another wants its place.",
+        [Host("h1", 1)],
+        [Server("a"), Server("b")],
+        together(schedulers("a", "b"), deleter("a")),
+        gives_back=True,
+        looked=True,
+    ),
+    Case(
+        "a host shrinks",
+        "Its report comes at any moment between placing and consuming.",
+        [Host("h1", 2)],
+        [Server("a"), Server("b")],
+        together(schedulers("a", "b"), shrinks(Host("h1", 1))),
+        gives_back=True,
+        looked=True,
+    ),
+]
+
+CASES = [*PLACEMENT, *GROUPS, *ENDINGS]
