@@ -162,14 +162,17 @@ class ComputeService(Service):
                     self._conductor.report_power_state(service_context(), host, domain)
 
     def _report_domains(self) -> None:
-        """Report all domains, and destroy those for which the answer has proof that their servers are deleted."""
+        """Report all domains, destroy those whose servers are deleted, and look again at those that differ."""
         domains = self.driver.domains()
         by_uuid = {domain.uuid: domain for domain in domains}
-        for doomed in self._conductor.report_domains(service_context(), self._hosts, domains):
-            domain = by_uuid[doomed["uuid"]]
-            LOG.info("destroying domain uuid=%s node=%s proof=%s", domain.uuid, domain.node, doomed["proof"])
+        for answer in self._conductor.report_domains(service_context(), self._hosts, domains):
+            domain = by_uuid[answer["uuid"]]
+            if answer["finding"] == "differs":
+                self._on_event(domain.uuid)
+                continue
+            LOG.info("destroying domain uuid=%s node=%s finding=%s", domain.uuid, domain.node, answer["finding"])
             self._work.doom(domain.uuid)
-            self._actor.destroy(_remains(domain, doomed["host"]))
+            self._actor.destroy(_remains(domain, answer["host"]))
 
     # -- reporting
 

@@ -163,9 +163,6 @@ class Endpoint:
 
     @rpc.expose
     def report_power_state(self, context: RequestContext, host: str, domain: DomainInfo) -> None:
-        self._take_over(host, domain)
-
-    def _take_over(self, host: str, domain: DomainInfo) -> None:
         if self._db.write(lambda conn: actions.report_power_state(conn, host, domain.uuid, domain.power_state)):
             LOG.info("power state changed by itself instance=%s state=%d", domain.uuid, domain.power_state)
 
@@ -173,16 +170,22 @@ class Endpoint:
     def report_domains(
         self, context: RequestContext, hosts: list[str], domains: list[DomainInfo]
     ) -> list[dict[str, Any]]:
+        """Answer which of the domains to destroy, and which to look at again.
+
+        What differs from the row is not taken over from here: since the list was made, an action may have begun and
+        ended, and the list would undo it. The compute looks again under the instance's lock.
+        """
         uuids = [domain.uuid for domain in domains]
         doomed = self._db.read(lambda conn: actions.domains_to_destroy(conn, hosts, uuids))
         resting = self._db.read(lambda conn: actions.expected_on(conn, hosts))
         known = self._db.read(lambda conn: actions.known(conn, uuids))
+        answer = [{"uuid": uuid, "host": host, "finding": "deleted"} for uuid, host in doomed.items()]
         for domain in domains:
             if domain.uuid not in known:
                 LOG.warning("unknown domain left alone uuid=%s node=%s", domain.uuid, domain.node)
             elif domain.uuid in resting and resting[domain.uuid][1] != domain.power_state:
-                self._take_over(resting[domain.uuid][0], domain)
-        return [{"uuid": uuid, "host": host, "proof": "deleted"} for uuid, host in doomed.items()]
+                answer.append({"uuid": domain.uuid, "host": resting[domain.uuid][0], "finding": "differs"})
+        return answer
 
 
 class ConductorService(Service):

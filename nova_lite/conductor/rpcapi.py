@@ -63,5 +63,6 @@ class ConductorAPI:
     def report_domains(
         self, context: RequestContext, hosts: Sequence[str], domains: Sequence[DomainInfo]
     ) -> list[dict[str, Any]]:
-        """Report all domains of the hosts; the answer lists those to destroy, each with the proof ("deleted")."""
+        """Report all domains of the hosts; the answer lists those about which there is something to do, each with uuid,
+        host and finding: "deleted" (there is proof of it in the books: destroy it) or "differs" (look again)."""
         return self._client.call(context, "report_domains", hosts=list(hosts), domains=list(domains))
