@@ -33,7 +33,7 @@ def hand_to_compute(
     """Note that a compute works on these operations from now on."""
     at = operations.database_time(conn)
     operations.hand_over(conn, [operation.uuid for operation in claimed], server, "handed", lease)
-    operations.add_steps(conn, [operation.id for operation in claimed], event, at, host)
+    operations.add_steps(conn, [operation.id for operation in claimed], event, at, [host] * len(claimed))
 
 
 def complete(conn: sa.Connection, operation: Operation, power_state: int, vm_state: str) -> bool:

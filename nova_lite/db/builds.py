@@ -86,16 +86,20 @@ def schedule_again(conn: sa.Connection, operation_uuids: Sequence[str]) -> None:
     )
 
 
-def note_placed(conn: sa.Connection, placed: Sequence[Build], owner: str, lease: float) -> None:
+def note_placed(conn: sa.Connection, placed: Sequence[tuple[Build, str | None]], owner: str, lease: float) -> None:
     """Note that the builds have their grants and are handed to their computes.
 
+    A step that is still open is of a grant that was refused, or lost on the way: nothing was built with it.
+
+    :param placed: each build with the host that it goes to.
     :param lease: seconds for the compute to take over; then the build counts as lost on the way.
     """
     at = operations.database_time(conn)
-    operations.hand_over(conn, [build.operation.uuid for build in placed], owner, "placed", lease)
-    ids = [build.operation.id for build in placed]
+    operations.hand_over(conn, [build.operation.uuid for build, _host in placed], owner, "placed", lease)
+    ids = [build.operation.id for build, _host in placed]
+    operations.drop_open_steps(conn, ids)
     operations.add_steps(conn, ids, SCHEDULE_EVENT, at, finished=True)
-    operations.add_steps(conn, ids, BUILD_EVENT, at)
+    operations.add_steps(conn, ids, BUILD_EVENT, at, [host for _build, host in placed])
 
 
 def fail(conn: sa.Connection, build: Build, message: str, *, owner: str | None = None, keep_host: bool = False) -> bool:

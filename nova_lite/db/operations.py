@@ -248,16 +248,26 @@ def add_steps(
     operation_ids: Sequence[int],
     event: str,
     at: datetime.datetime,
-    host: str | None = None,
+    hosts: Sequence[str | None] | None = None,
     finished: bool = False,
 ) -> None:
     """Begin the same step of each operation, or note one that is finished already.
 
     :param at: the database's time (``database_time``).
+    :param hosts: where each operation's step is done.
     """
     ending = {"finished_at": at, "result": "Success"} if finished else {}
-    rows = [{"operation_id": i, "event": event, "host": host, "started_at": at, **ending} for i in operation_ids]
+    rows = [
+        {"operation_id": i, "event": event, "host": host, "started_at": at, **ending}
+        for i, host in zip(operation_ids, hosts or [None] * len(operation_ids), strict=True)
+    ]
     conn.execute(sa.insert(operation_steps), rows)
+
+
+def drop_open_steps(conn: sa.Connection, operation_ids: Sequence[int]) -> None:
+    """Forget steps that were noted and never begun."""
+    open_ = operation_steps.c.finished_at.is_(None)
+    conn.execute(sa.delete(operation_steps).where(operation_steps.c.operation_id.in_(operation_ids), open_))
 
 
 def finish_steps(

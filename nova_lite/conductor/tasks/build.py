@@ -24,7 +24,7 @@ from oslo_log import log
 from nova_lite import exception, metrics, rpc
 from nova_lite.conductor import notifications
 from nova_lite.conductor.tasks import Task
-from nova_lite.context import service_context
+from nova_lite.context import continuing, service_context
 from nova_lite.db import allocations, builds, instances, operations, registry
 from nova_lite.db.builds import Build
 from nova_lite.db.operations import Operation
@@ -74,7 +74,8 @@ class BuildTask(Task):
         undecided = [build for build, selection in zip(waiting, selections, strict=True) if selection.is_undecided]
         if undecided:
             self.tools.hint(self._no_answer(undecided, "the scheduler did not get to them in time"))
-        placed, requests = [], defaultdict(list)
+        placed: list[tuple[Build, str | None]] = []
+        requests: dict[str, list[BuildRequest]] = defaultdict(list)
         for build, selection in zip(waiting, selections, strict=True):
             if selection.is_undecided:
                 continue
@@ -83,15 +84,9 @@ class BuildTask(Task):
             elif selection.grant_id is None:
                 self._no_valid_host(build, selection.reason or "")
             else:
-                placed.append(build)
+                placed.append((build, selection.host))
                 requests[selection.server or ""].append(_build_request(build, selection))
-                if selection.fall_overs:
-                    LOG.info(
-                        "fell over instance=%s host=%s fall_overs=%d",
-                        selection.consumer,
-                        selection.host,
-                        selection.fall_overs,
-                    )
+                _log_placed(build, selection)
         if placed:
             leases = self.tools.leases
             self.tools.db.write(lambda conn: builds.note_placed(conn, placed, leases.owner, leases.seconds))
@@ -122,7 +117,8 @@ class BuildTask(Task):
     def _fail(self, build: Build, message: str, why: str, owner: str | None = None, keep_host: bool = False) -> None:
         if self.tools.db.write(lambda conn: builds.fail(conn, build, message, owner=owner, keep_host=keep_host)):
             metrics.BUILDS.labels("failed").inc()
-            LOG.info("build failed instance=%s why=%s reason=%s", build.instance.uuid, why, message)
+            with continuing(build.operation.request_id):
+                LOG.info("build failed instance=%s why=%s reason=%s", build.instance.uuid, why, message)
             notifications.emit(build.operation, "error", build.instance, state=states.ERROR, fault=message)
 
     # -- going on with what has an allocation
@@ -186,14 +182,16 @@ class BuildTask(Task):
             if not outcome.succeeded:
                 self._attempt_failed(build, outcome)
             elif outcome.consumer in done:
-                LOG.info("active instance=%s host=%s", outcome.consumer, outcome.host)
+                with continuing(build.operation.request_id):
+                    LOG.info("active instance=%s host=%s", outcome.consumer, outcome.host)
                 notifications.emit(build.operation, "end", build.instance)
 
     def _attempt_failed(self, build: Build, outcome: BuildOutcome) -> None:
         if build.operation.status != operations.ACTIVE:
             return
         metrics.FAILED_ATTEMPTS.labels(outcome.host).inc()
-        LOG.warning("attempt failed instance=%s host=%s reason=%s", outcome.consumer, outcome.host, outcome.reason)
+        with continuing(build.operation.request_id):
+            LOG.warning("attempt failed instance=%s host=%s reason=%s", outcome.consumer, outcome.host, outcome.reason)
         if not outcome.retriable:
             self._fail(build, outcome.reason, "not-retriable")
             return
@@ -206,6 +204,11 @@ class BuildTask(Task):
             self._fail(build, f"The build failed on {len(attempts)} hosts, which is the limit. {tried}.", "attempts")
         elif self.tools.db.write(lambda conn: builds.retry_elsewhere(conn, build, outcome)):
             self.tools.hint([build.operation.uuid])
+
+
+def _log_placed(build: Build, selection: Selection) -> None:
+    with continuing(build.operation.request_id):
+        LOG.info("placed instance=%s host=%s fall_overs=%d", selection.consumer, selection.host, selection.fall_overs)
 
 
 def _build_request(build: Build, selection: Selection) -> BuildRequest:
