@@ -25,7 +25,7 @@ OPTIONS = [
     cfg.FloatOpt("power_delay", default=0.0, min=0, help="Seconds that stopping, starting or rebooting takes."),
     cfg.StrOpt(
         "control_file",
-        help="A JSON file of faults and delays by host, read before each action: "
+        help="A JSON file of faults and delays by host or server name, read before each action: "
         '{"host1": {"spawn": {"fail": "no space left", "delay": 2.0}}, "*": {...}}.',
     ),
     cfg.StrOpt(

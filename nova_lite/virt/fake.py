@@ -3,7 +3,7 @@
 
 It plays as many hosts as are configured, each a compute service of its own, with sizes, delays and faults that can be
 set; it keeps its domains on disk, so that they outlive the process as real ones do. Faults and delays by host and
-action are read from a control file before each action:
+action, or by the name of a server and action, are read from a control file before each action:
 
     {"host1": {"spawn": {"fail": "no space left", "delay": 2.0}}, "*": {"destroy": {"hang": true}}}
 
@@ -101,7 +101,7 @@ class FakeDriver(Driver):
         if instance.node not in self._hosts:
             raise exception.BuildFailed(reason=f"this service has no node {instance.node}")
         try:
-            self._act(instance.node, "spawn", self._options.spawn_delay)
+            self._act(instance.node, "spawn", self._options.spawn_delay, instance.name)
         except exception.HypervisorUnavailable as error:
             raise exception.BuildFailed(reason=str(error)) from error
         if config_drive is not None:
@@ -109,7 +109,7 @@ class FakeDriver(Driver):
         self._put(DomainInfo(instance.uuid, instance.node, states.RUNNING))
 
     def destroy(self, instance: Instance) -> None:
-        self._act(instance.node, "destroy", self._options.destroy_delay)
+        self._act(instance.node, "destroy", self._options.destroy_delay, instance.name)
         with self._lock:
             domain = self._domains.pop(instance.uuid, None)
         if domain is not None:
@@ -129,7 +129,7 @@ class FakeDriver(Driver):
         self._change(instance, "reboot", states.RUNNING)
 
     def console_output(self, instance: Instance, lines: int | None) -> str:
-        self._act(instance.node, "console_output")
+        self._act(instance.node, "console_output", server=instance.name)
         if self.domain(instance.uuid) is None:
             raise exception.DomainNotFound(uuid=instance.uuid)
         text = [f"fake console of {instance.name}", "FAKE CONSOLE OUTPUT", "ANOTHER", "LAST LINE"]
@@ -143,7 +143,7 @@ class FakeDriver(Driver):
             self._events(uuid)
 
     def _change(self, instance: Instance, action: str, power_state: int) -> None:
-        self._act(instance.node, action, self._options.power_delay)
+        self._act(instance.node, action, self._options.power_delay, instance.name)
         if self.domain(instance.uuid) is None:
             raise exception.DomainNotFound(uuid=instance.uuid)
         self._put(DomainInfo(instance.uuid, instance.node, power_state))
@@ -160,9 +160,9 @@ class FakeDriver(Driver):
     def _path(self, domain: DomainInfo) -> Path:
         return self._root / domain.node / f"{domain.uuid}.json"
 
-    def _act(self, host: str, action: str, delay: float = 0.0) -> None:
-        """Wait and fail as configured for an action on a host."""
-        faults = self._faults(host, action)
+    def _act(self, host: str, action: str, delay: float = 0.0, server: str = "") -> None:
+        """Wait and fail as configured for an action on a host, or on a server of that name."""
+        faults = self._faults(action, "*", host, server)
         delay = float(faults.get("delay", delay))
         if delay:
             self._stopping.wait(delay)
@@ -171,7 +171,7 @@ class FakeDriver(Driver):
         if faults.get("fail"):
             raise exception.BuildFailed(str(faults["fail"]))
 
-    def _faults(self, host: str, action: str) -> dict[str, Any]:
+    def _faults(self, action: str, *names: str) -> dict[str, Any]:
         path = self._options.control_file
         if not path:
             return {}
@@ -182,7 +182,7 @@ class FakeDriver(Driver):
         except ValueError as error:
             LOG.warning("control file ignored path=%s reason=%s", path, error)
             return {}
-        return {**control.get("*", {}).get(action, {}), **control.get(host, {}).get(action, {})}
+        return {key: value for name in names for key, value in control.get(name, {}).get(action, {}).items()}
 
 
 def expand(patterns: list[str]) -> Iterator[str]:
