@@ -13,6 +13,7 @@ from nova_lite import exception
 from nova_lite.batching import Batcher, answering_nothing
 from nova_lite.compute.instance_locks import InstanceLocks
 from nova_lite.compute.work import Work
+from nova_lite.context import continuing
 from nova_lite.network.driver import NetworkDriver
 from nova_lite.objects.action import ActionOutcome, ActionRequest
 from nova_lite.virt.driver import Driver
@@ -70,7 +71,7 @@ class Actor:
 
     def _act(self, request: ActionRequest) -> None:
         # The outcome is reported under the lock, so that no later action or event overtakes it on the way.
-        with self._locks.holding(request.instance.uuid):
+        with continuing(request.request_id), self._locks.holding(request.instance.uuid):
             outcome = self._attempt(request)
             reported = self._outcomes.submit([outcome])[0]
             reported.exception()
@@ -78,7 +79,7 @@ class Actor:
 
     def _attempt(self, request: ActionRequest) -> ActionOutcome:
         instance, reason = request.instance, ""
-        LOG.debug("act kind=%s instance=%s request=%s", request.kind, instance.uuid, request.request_id)
+        LOG.debug("act kind=%s instance=%s", request.kind, instance.uuid)
         try:
             kind = self._kinds.get(request.kind)
             if kind is None:

@@ -21,6 +21,7 @@ from nova_lite.compute.claims import Claims
 from nova_lite.compute.instance_locks import InstanceLocks
 from nova_lite.compute.metadata import MetadataDrive
 from nova_lite.compute.work import Work
+from nova_lite.context import continuing
 from nova_lite.image.cache import ImageCache
 from nova_lite.network.driver import NetworkDriver
 from nova_lite.objects.build import BuildOutcome, BuildRequest, ClaimOutcome
@@ -70,14 +71,15 @@ class Builder:
         error = claimed.exception()
         if error is not None or not claimed.result().granted:
             reason = error if error is not None else claimed.result().reason
-            LOG.info("claim refused instance=%s reason=%s", request.instance.uuid, reason)
+            with continuing(request.request_id):
+                LOG.info("claim refused instance=%s reason=%s", request.instance.uuid, reason)
             self._work.end(request.operation)
             return
         self._pool.submit(self._build, request)
 
     def _build(self, request: BuildRequest) -> None:
         instance = request.instance
-        with self._locks.holding(instance.uuid):
+        with continuing(request.request_id), self._locks.holding(instance.uuid):
             outcome = self._attempt(request)
         # Ended before it is reported: a failed build may come back at once, for another host of this very process.
         self._work.end(request.operation)
@@ -95,7 +97,7 @@ class Builder:
         except exception.NovaLiteError as error:
             return self._failed(request, str(error))
         except Exception:
-            LOG.exception("build failed unexpectedly instance=%s request=%s", instance.uuid, request.request_id)
+            LOG.exception("build failed unexpectedly instance=%s", instance.uuid)
             return self._failed(request, "an unexpected error happened on the host; its log has the details")
         return BuildOutcome(
             request.operation, instance.uuid, instance.host, True, power_state=state, addresses=addresses

@@ -15,7 +15,7 @@ from oslo_log import log
 
 from nova_lite.conductor import notifications
 from nova_lite.conductor.tasks import Task
-from nova_lite.context import service_context
+from nova_lite.context import continuing, service_context
 from nova_lite.db import actions, instances, operations, registry
 from nova_lite.db.instances import Instance
 from nova_lite.db.operations import Operation
@@ -137,13 +137,15 @@ class ActionTask(Task):
     def _complete(self, operation: Operation, row: Instance, outcome: ActionOutcome) -> None:
         vm_state = _AFTERWARDS[operation.kind]
         if self.tools.db.write(lambda conn: actions.complete(conn, operation, outcome.power_state, vm_state)):
-            LOG.info("%s done instance=%s host=%s", operation.kind, row.uuid, row.host)
+            with continuing(operation.request_id):
+                LOG.info("%s done instance=%s host=%s", operation.kind, row.uuid, row.host)
             notifications.emit(operation, "end", row, state=vm_state, task_state=None)
 
     def _fail(self, operation: Operation, row: Instance, message: str, power_state: int | None = None) -> None:
         error = operation.kind == operations.DELETE
         if self.tools.db.write(lambda conn: actions.fail(conn, operation, message, power_state, error)):
-            LOG.warning("%s failed instance=%s reason=%s", operation.kind, row.uuid, message)
+            with continuing(operation.request_id):
+                LOG.warning("%s failed instance=%s reason=%s", operation.kind, row.uuid, message)
             notifications.emit(operation, "error", row, task_state=None, fault=message)
 
     def _finish_deletes(self, claimed: Sequence[Operation], rows: dict[str, Instance]) -> None:
@@ -151,5 +153,6 @@ class ActionTask(Task):
         for operation in claimed:
             if operation.instance_uuid in done:
                 row = rows[operation.instance_uuid]
-                LOG.info("deleted instance=%s host=%s", row.uuid, row.host)
+                with continuing(operation.request_id):
+                    LOG.info("deleted instance=%s host=%s", row.uuid, row.host)
                 notifications.emit(operation, "end", row, state=states.DELETED, task_state=None)
