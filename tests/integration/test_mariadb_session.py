@@ -133,13 +133,9 @@ def test_a_lock_timeout_is_run_again(open_database: OpenDatabase) -> None:
         holds.set()
         assert gave_up.wait(PATIENCE)
 
-    begun: list[sa.Connection] = []
-
-    @sa.event.listens_for(impatient.engine, "begin", insert=True)
-    def _begin(conn: sa.Connection) -> None:
-        begun.append(conn)
-        if len(begun) == 2:
-            gave_up.set()
+    @sa.event.listens_for(impatient.engine, "handle_error")
+    def _error(_context: sa.ExceptionContext) -> None:
+        gave_up.set()
 
     @sa.event.listens_for(impatient.engine, "connect")
     def _connect(connection: Any, _record: object) -> None:
