@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from oslo_config import cfg
 
 from nova_lite import conf, exception
-from nova_lite.manage import config, db, flavor, service, user
+from nova_lite.manage import audit, config, db, flavor, service, user
 
 PROGRAM = "nova-lite-manage"
 
@@ -21,7 +21,7 @@ def main() -> int:
 
 
 def run(command_line: Sequence[str]) -> int:
-    """Run one command, and return its exit status: 0, or 1 after one line on standard error."""
+    """Run one command, and return its exit status: its own, or 1 after one line on standard error."""
     where, rest = _where().parse_known_args(command_line)
     arguments = _parser().parse_args(rest)
     try:
@@ -29,11 +29,10 @@ def run(command_line: Sequence[str]) -> int:
         if not options.debug:
             # What was done is printed; the log's story of it would only hide that.
             logging.disable(logging.INFO)
-        arguments.run(arguments, options)
+        return arguments.run(arguments, options) or 0
     except (exception.NovaLiteError, cfg.Error, OSError) as error:
         print(f"{PROGRAM}: error: {str(error).splitlines()[0]}", file=sys.stderr)
         return 1
-    return 0
 
 
 def _where() -> argparse.ArgumentParser:
@@ -56,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
         prog=PROGRAM, description="Manage a nova_lite cloud past its API.", parents=[_where()], allow_abbrev=False
     )
     nouns = parser.add_subparsers(dest="noun", metavar="NOUN", required=True)
-    for noun in (db, user, service, flavor, config):
+    for noun in (db, user, service, flavor, config, audit):
         noun.add_to(nouns)
     return parser
 

@@ -60,6 +60,10 @@ class Endpoint:
     def console_output(self, context: RequestContext, instance: Instance, lines: int | None) -> str:
         return self._driver.console_output(instance, lines)
 
+    @rpc.expose
+    def domains(self, context: RequestContext) -> list[DomainInfo]:
+        return self._driver.domains()
+
 
 class ComputeService(Service):
     """The compute service of one host, or of all the hosts that a fake hypervisor plays."""

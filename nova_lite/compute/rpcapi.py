@@ -9,7 +9,7 @@ from nova_lite import rpc
 from nova_lite.context import RequestContext
 from nova_lite.objects.action import ActionRequest
 from nova_lite.objects.build import BuildRequest
-from nova_lite.objects.instance import Instance
+from nova_lite.objects.instance import DomainInfo, Instance
 
 
 class ComputeAPI:
@@ -32,3 +32,10 @@ class ComputeAPI:
         :raises DomainNotFound: the host has no such domain.
         """
         return self._client.prepare(server=server).call(context, "console_output", instance=instance, lines=lines)
+
+    def domains(self, context: RequestContext, server: str) -> list[DomainInfo]:
+        """Return the domains on all of the server's hosts, as their hypervisor shows them now.
+
+        :raises HypervisorUnavailable: it does not answer.
+        """
+        return self._client.prepare(server=server).call(context, "domains")

@@ -1,0 +1,362 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The audit: what in the books contradicts what, told from one snapshot, and what would mend it.
+
+    read one snapshot ──> find (pure) ──> list, count, or repair one by one, each looked at again under its locks
+
+Nothing is healed by guessing. A row that can only be wrong is mended (a sum, an allocation whose server is deleted); of
+two rows that contradict each other, the server's own counts; what runs on a host is never touched, and what needs a
+person's decision is told and left. Domains are compared with the servers if the computes can be asked.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nova_lite.db import audit as rows
+from nova_lite.db import grants
+from nova_lite.db.audit import Snapshot
+from nova_lite.db.session import Database
+from nova_lite.objects import instance as states
+from nova_lite.objects.group import AFFINITY, ANTI_AFFINITY
+from nova_lite.objects.instance import DomainInfo
+from nova_lite.objects.resources import Resources
+
+#: Seconds after which what should have ended by itself (a lease, an expired grant) is a finding.
+PATIENCE = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One contradiction. since is the database's time of the newest row that takes part in it, or None.
+
+    fix says what --fix would do, None if it is left to a person. key is what the kind's repair is called with.
+    """
+
+    kind: str
+    subject: str
+    sentence: str
+    since: datetime.datetime | None
+    fix: str | None = None
+    key: Any = None
+
+
+#: kind -> its repair, a function of a transaction's connection and the finding's key; None where a person decides.
+REPAIRS: Mapping[str, Callable[[Any, Any], bool] | None] = {
+    "node-used": rows.recount_node,
+    "node-counters": rows.recount_node,
+    "node-overbooked": None,
+    "allocation-without-server": rows.remove_allocation,
+    "allocation-of-deleted-server": rows.remove_allocation,
+    "allocation-of-unplaced-server": rows.remove_allocation,
+    "allocation-elsewhere": rows.move_allocation,
+    "allocation-size": rows.move_allocation,
+    "allocation-group": rows.move_allocation,
+    "allocation-of-unknown-move": None,
+    "server-unbooked": rows.book_server,
+    "server-on-unknown-node": None,
+    "server-host-name": rows.name_host,
+    "server-stuck": rows.settle_server,
+    "grant-without-server": rows.remove_grant,
+    "grant-of-deleted-server": rows.remove_grant,
+    "grant-expired": rows.remove_grant,
+    "grant-on-unknown-node": rows.remove_grant,
+    "grant-of-placed-server": rows.remove_grant,
+    "group-broken": None,
+    "quota-usage": rows.recount_quota,
+    "operation-without-server": rows.cancel_operation,
+    "operation-stuck": rows.free_operation,
+    "domain-without-server": None,
+    "domain-of-deleted-server": None,
+    "domain-elsewhere": None,
+    "server-without-domain": None,
+}
+
+
+def find(snapshot: Snapshot) -> list[Finding]:
+    """Return all that the snapshot contradicts itself in."""
+    return [
+        *_nodes(snapshot),
+        *_allocations(snapshot),
+        *_servers(snapshot),
+        *_grants(snapshot),
+        *_groups(snapshot),
+        *_quotas(snapshot),
+        *_operations(snapshot),
+    ]
+
+
+def look(db: Database, patience: float = PATIENCE) -> Snapshot:
+    """Read the snapshot to be audited."""
+    return db.read(lambda conn: rows.read(conn, patience))
+
+
+def counts(db: Database) -> dict[str, int]:
+    """Count the findings of each kind, those without any included; for a metric."""
+    found = Counter(finding.kind for finding in find(look(db)))
+    return {kind: found[kind] for kind in REPAIRS if not kind.startswith("domain") and kind != "server-without-domain"}
+
+
+def repair(db: Database, finding: Finding) -> bool:
+    """Do what the finding's fix says, if it is still called for; returns whether anything was changed."""
+    mend = REPAIRS[finding.kind]
+    if mend is None or finding.fix is None:
+        return False
+    return db.write(lambda conn: mend(conn, finding.key))
+
+
+# -- nodes
+
+
+def _nodes(snapshot: Snapshot) -> Iterator[Finding]:
+    held: dict[int, list[Any]] = defaultdict(list)
+    for row in snapshot.allocations:
+        held[row.node_id].append(row)
+    for node in snapshot.nodes.values():
+        booked = _sum(held[node.id])
+        used = Resources(node.used_vcpus, node.used_memory_mb, node.used_disk_gb)
+        if used != booked:
+            said = f"says that {_amounts(used)} are used; its allocations are {_amounts(booked)}"
+            fix = "set what is used to the sum of the allocations"
+            yield Finding("node-used", node.host, f"Node {node.node} {said}.", node.updated_at, fix, node.id)
+        yield from _counters(snapshot, node, held[node.id])
+        capacity = _capacity(node)
+        if not booked.fits(capacity):
+            said = f"has {_amounts(capacity)} to give, and {_amounts(booked)} allocated"
+            yield Finding("node-overbooked", node.host, f"Node {node.node} {said}.", node.updated_at)
+
+
+def _counters(snapshot: Snapshot, node: Any, held: Sequence[Any]) -> Iterator[Finding]:
+    servers = [snapshot.servers.get(row.consumer) for row in held]
+    building = sum(1 for row in servers if row is not None and not row.deleted and row.vm_state == states.BUILDING)
+    if (node.instances, node.building) == (len(held), building):
+        return
+    said = (
+        f"counts {node.instances} servers of which {node.building} are being built; "
+        f"its allocations are {len(held)}, of which {building}"
+    )
+    fix = "count again"
+    yield Finding("node-counters", node.host, f"Node {node.node} {said}.", node.updated_at, fix, node.id)
+
+
+def _capacity(node: Any) -> Resources:
+    values = node._mapping
+    return grants.node_books([values[column.name] for column in grants.NODE_BOOKS_COLUMNS]).capacity
+
+
+def _sum(held: Iterable[Any]) -> Resources:
+    total = Resources()
+    for row in held:
+        total += Resources(row.vcpus, row.memory_mb, row.disk_gb)
+    return total
+
+
+def _amounts(resources: Resources) -> str:
+    return f"{resources.vcpus} VCPU, {resources.memory_mb} MiB and {resources.disk_gb} GiB"
+
+
+# -- allocations
+
+
+def _allocations(snapshot: Snapshot) -> Iterator[Finding]:
+    worked_on = {row.instance_uuid for row in snapshot.operations}
+    for row in snapshot.allocations:
+        server = snapshot.servers.get(row.consumer)
+        where = f"on {_node_name(snapshot, row.node_id)}"
+        if server is None:
+            said = f"The allocation {where} is of a server that there is no record of."
+            kind = "allocation-without-server"
+        elif server.deleted:
+            said, kind = f"The allocation {where} is of a server that is deleted.", "allocation-of-deleted-server"
+        elif row.migration:
+            if row.consumer not in worked_on:
+                said = f"The allocation {where} is for the move {row.migration}, which nothing works on."
+                yield Finding("allocation-of-unknown-move", row.consumer, said, row.created_at)
+            continue
+        elif server.node_id is None:
+            said, kind = f"The allocation {where} is of a server that is on no host.", "allocation-of-unplaced-server"
+        else:
+            if row.consumer not in worked_on:
+                yield from _misplaced(snapshot, row, server)
+            continue
+        yield Finding(kind, row.consumer, said, row.created_at, "delete the allocation", row.id)
+
+
+def _misplaced(snapshot: Snapshot, row: Any, server: Any) -> Iterator[Finding]:
+    """Compare an allocation with the row of its server, which nothing is done to."""
+    if server.node_id not in snapshot.nodes:
+        return
+    own, asked = _sum([row]), _sum([server])
+    if row.node_id != server.node_id:
+        there = _node_name(snapshot, server.node_id)
+        said = f"The server is on {there}, its allocation on {_node_name(snapshot, row.node_id)}."
+        kind, fix = "allocation-elsewhere", f"move the allocation to {there}"
+    elif own != asked:
+        said = f"The server's flavor has {_amounts(asked)}, its allocation {_amounts(own)}."
+        kind, fix = "allocation-size", "set the allocation to the flavor's amounts"
+    elif row.group_id != server.group_id:
+        said, kind, fix = "The allocation names another group than its server.", "allocation-group", "name the group"
+    else:
+        return
+    yield Finding(kind, row.consumer, said, max(row.created_at, server.updated_at), fix, row.id)
+
+
+def _node_name(snapshot: Snapshot, node_id: int | None) -> str:
+    node = snapshot.nodes.get(node_id) if node_id is not None else None
+    return node.host if node is not None else f"node {node_id}, which is gone"
+
+
+# -- servers
+
+
+def _servers(snapshot: Snapshot) -> Iterator[Finding]:
+    booked = {row.consumer for row in snapshot.allocations}
+    worked_on = {row.instance_uuid for row in snapshot.operations}
+    for server in snapshot.servers.values():
+        if server.deleted:
+            continue
+        if server.node_id is not None:
+            yield from _placed(snapshot, server, server.uuid in booked)
+        waiting = server.task_state or (states.BUILDING if server.vm_state == states.BUILDING else None)
+        if waiting and server.uuid not in worked_on:
+            said = f"The server is {waiting}, and no operation works on it."
+            yield Finding("server-stuck", server.uuid, said, server.updated_at, _settling(server), server.uuid)
+
+
+def _placed(snapshot: Snapshot, server: Any, is_booked: bool) -> Iterator[Finding]:
+    node = snapshot.nodes.get(server.node_id)
+    if node is None:
+        said = f"The server is on node {server.node_id} of {server.host}, which there is no record of."
+        yield Finding("server-on-unknown-node", server.uuid, said, server.updated_at)
+        return
+    if not is_booked:
+        said = f"The server is {server.vm_state} on {node.host}, and has no allocation."
+        fix = f"write its allocation on {node.host}"
+        yield Finding("server-unbooked", server.uuid, said, server.updated_at, fix, server.uuid)
+    if (server.host, server.node) != (node.host, node.node):
+        said = f"The server names the host {server.host} ({server.node}); its node is {node.host} ({node.node})."
+        yield Finding("server-host-name", server.uuid, said, server.updated_at, f"name {node.host}", server.uuid)
+
+
+def _settling(server: Any) -> str:
+    if server.task_state == states.DELETING:
+        return "begin its delete again"
+    if server.vm_state == states.BUILDING:
+        return "set it to ERROR"
+    return f"let it be {server.vm_state}, with nothing being done to it"
+
+
+# -- grants
+
+
+def _grants(snapshot: Snapshot) -> Iterator[Finding]:
+    booked = {(row.consumer, row.migration) for row in snapshot.allocations}
+    for row in snapshot.grants:
+        server = snapshot.servers.get(row.consumer)
+        if row.node_id not in snapshot.nodes:
+            kind, said = "grant-on-unknown-node", f"The grant is on node {row.node_id}, which is gone."
+        elif server is None:
+            kind, said = "grant-without-server", "The grant is of a server that there is no record of."
+        elif server.deleted:
+            kind, said = "grant-of-deleted-server", "The grant is of a server that is deleted."
+        elif row.id in snapshot.expired:
+            kind, said = "grant-expired", f"The grant expired at {row.expires_at}, and no scheduler removed it."
+        elif (row.consumer, row.migration) in booked and row.id not in snapshot.fresh:
+            kind, said = "grant-of-placed-server", "The grant is of a server that has its allocation."
+        else:
+            continue
+        where = _node_name(snapshot, row.node_id)
+        yield Finding(kind, row.consumer, said, row.created_at, f"delete the grant on {where}", row.id)
+
+
+# -- groups, quotas, operations
+
+
+def _groups(snapshot: Snapshot) -> Iterator[Finding]:
+    members: dict[int, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+    newest: dict[int, datetime.datetime] = {}
+    for row in snapshot.allocations:
+        if row.group_id in snapshot.groups:
+            members[row.group_id][row.node_id].add(row.consumer)
+            newest[row.group_id] = max(row.created_at, newest.get(row.group_id, row.created_at))
+    for group_id, by_node in members.items():
+        group = snapshot.groups[group_id]
+        for node_id, mine in by_node.items():
+            if group.policy == ANTI_AFFINITY and len(mine) > group.max_server_per_host:
+                here = f"has {len(mine)} members on {_node_name(snapshot, node_id)}: {', '.join(sorted(mine))}"
+                yield Finding("group-broken", group.uuid, f"The anti-affinity group {here}.", newest[group_id])
+        if group.policy == AFFINITY and len(by_node) > 1:
+            there = ", ".join(sorted(_node_name(snapshot, node_id) for node_id in by_node))
+            yield Finding("group-broken", group.uuid, f"The affinity group is on {there}.", newest[group_id])
+
+
+def _quotas(snapshot: Snapshot) -> Iterator[Finding]:
+    owned: dict[str, list[Any]] = defaultdict(list)
+    for server in snapshot.servers.values():
+        if not server.deleted:
+            owned[server.project_id].append(server)
+    for project_id in sorted(owned.keys() | snapshot.quotas.keys()):
+        row, mine = snapshot.quotas.get(project_id), owned[project_id]
+        said = (row.instances, row.cores, row.ram) if row else (0, 0, 0)
+        total = _sum(mine)
+        if said == (len(mine), total.vcpus, total.memory_mb):
+            continue
+        sentence = (
+            f"The quota counts {said[0]} servers, {said[1]} cores and {said[2]} MiB; "
+            f"the project has {len(mine)}, {total.vcpus} and {total.memory_mb}."
+        )
+        since = row.updated_at if row else None
+        yield Finding("quota-usage", project_id, sentence, since, "count again", project_id)
+
+
+def _operations(snapshot: Snapshot) -> Iterator[Finding]:
+    for row in snapshot.operations:
+        server = snapshot.servers.get(row.instance_uuid)
+        what = f"The operation {row.kind} of server {row.instance_uuid}"
+        if server is None or server.deleted:
+            said = f"{what} is active, and the server is gone."
+            yield Finding("operation-without-server", row.uuid, said, row.updated_at, "end it as cancelled", row.uuid)
+        elif row.uuid in snapshot.stuck:
+            said = f"{what} stands at {row.step}; its lease ran out at {row.lease_expires_at}. Is a conductor running?"
+            yield Finding("operation-stuck", row.uuid, said, row.updated_at, "free it for the next sweep", row.uuid)
+
+
+# -- domains
+
+
+def find_in_domains(
+    snapshot: Snapshot, asked: Iterable[str], domains: Iterable[DomainInfo], deleted: Iterable[str] = ()
+) -> list[Finding]:
+    """Compare servers with the domains on the hosts that answered; servers that are being worked on are left out.
+
+    :param asked: the hosts whose computes answered; nothing is said of others.
+    :param deleted: uuids of servers that are known to be deleted.
+    """
+    return list(_domains(snapshot, frozenset(asked), list(domains), frozenset(deleted)))
+
+
+def _domains(
+    snapshot: Snapshot, asked: frozenset[str], domains: Sequence[DomainInfo], deleted: frozenset[str]
+) -> Iterator[Finding]:
+    worked_on = {row.instance_uuid for row in snapshot.operations}
+    there: dict[str, set[str]] = defaultdict(set)
+    for domain in domains:
+        there[domain.uuid].add(domain.node)
+        server = snapshot.servers.get(domain.uuid)
+        if server is None and domain.uuid not in deleted:
+            said = f"A domain on {domain.node} has the uuid of no server; look at it, and destroy it there."
+            yield Finding("domain-without-server", domain.uuid, said, None)
+        elif server is None or server.deleted:
+            said = f"A domain on {domain.node} is of a deleted server; its compute destroys it when it next reports."
+            yield Finding("domain-of-deleted-server", domain.uuid, said, None)
+        elif server.node != domain.node and domain.uuid not in worked_on:
+            said = f"A domain is on {domain.node}, its server on {server.node or 'no host'}."
+            yield Finding("domain-elsewhere", domain.uuid, said, server.updated_at)
+    for server in snapshot.servers.values():
+        at_rest = server.task_state is None and server.vm_state in (states.ACTIVE, states.STOPPED, states.PAUSED)
+        if at_rest and not server.deleted and server.host in asked and server.node not in there[server.uuid]:
+            said = f"The server is {server.vm_state} on {server.host}, and has no domain there."
+            yield Finding("server-without-domain", server.uuid, said, server.updated_at)
