@@ -33,6 +33,7 @@ from oslo_log import log
 from stevedore import named
 
 from nova_lite import metrics
+from nova_lite.context import continuing
 from nova_lite.db import grants, hosts
 from nova_lite.db.grants import GrantRequest
 from nova_lite.db.session import Database
@@ -41,11 +42,12 @@ from nova_lite.objects.ledger import Grant, Ledger
 from nova_lite.objects.request_spec import RequestSpec
 from nova_lite.objects.selection import Selection
 from nova_lite.scheduler import explain
+from nova_lite.scheduler.chooser import Chooser
 from nova_lite.scheduler.filters import Filter
 from nova_lite.scheduler.request import Request
 from nova_lite.scheduler.verdict import Verdict
-from nova_lite.scheduler.view import Mask, View
-from nova_lite.scheduler.weighers import Rows, Weigher
+from nova_lite.scheduler.view import View
+from nova_lite.scheduler.weighers import Weigher
 
 LOG = log.getLogger(__name__)
 
@@ -61,10 +63,10 @@ class Placer:
         self._filters: list[Filter] = [
             kind(conf) for kind in _plugins("nova_lite.filters", conf.scheduler.enabled_filters)
         ]
-        weighers = _plugins("nova_lite.weighers", conf.scheduler.enabled_weighers)
-        self._weighers: list[Weigher] = [kind(conf) for kind in weighers]
-        self._static: dict[tuple[object, ...], Mask] = {}
-        self._static_generation = -1
+        weighers: list[Weigher] = [
+            kind(conf) for kind in _plugins("nova_lite.weighers", conf.scheduler.enabled_weighers)
+        ]
+        self._chooser = Chooser(self._view, self._filters, weighers, conf.scheduler.near_equal, self._random)
         self._picked: dict[int, int] = {}
 
     def place(self, specs: Sequence[RequestSpec]) -> list[Selection]:
@@ -146,6 +148,7 @@ class Placer:
         _share_members(requests, _members(ledger, verdict, groups))
         for request, node_id in taken:
             self._take(request, node_id)
+        self._chooser.look_again()
         found: dict[int, int] = {}
         for request in doubtful:
             request.visited.clear()
@@ -160,6 +163,7 @@ class Placer:
 
     def _choose(self, waiting: Sequence[Request]) -> dict[int, int]:
         """Return id(request) -> node id, for those that the view has a host for; each pick is booked for the next."""
+        self._chooser.look_again()
         chosen: dict[int, int] = {}
         for request in waiting:
             node_id = self._pick(request)
@@ -168,20 +172,9 @@ class Placer:
         return chosen
 
     def _pick(self, request: Request) -> int | None:
-        mask = self._static_mask(request)
-        for each in self._filters:
-            if each.depends_on_usage:
-                passing = each.passes(self._view, request)
-                if passing is not None:
-                    mask = mask & passing
-        if request.visited:
-            mask = mask.copy()
-            mask[[self._view.index[node] for node in request.visited if node in self._view.index]] = False
-        rows = np.flatnonzero(mask)
-        if not len(rows):
+        row = self._chooser.choose(request)
+        if row is None:
             return None
-        best = self._best(rows, request)
-        row = int(best[self._random.randrange(len(best))])
         node_id = self._view.hosts[row].books.id
         self._take(request, node_id)
         return node_id
@@ -192,34 +185,6 @@ class Placer:
             self._view.take(row, request.amounts)
         if request.spec.group is not None:
             request.members[node_id] += 1
-
-    def _static_mask(self, request: Request) -> Mask:
-        """Return what the filters that do not depend on usage say, kept for equal requests."""
-        if self._static_generation != self._view.generation or len(self._static) > 1000:
-            self._static.clear()
-            self._static_generation = self._view.generation
-        traits = request.traits()
-        mask = self._static.get(traits)
-        if mask is None:
-            mask = np.ones(len(self._view), dtype=bool)
-            for each in self._filters:
-                if not each.depends_on_usage:
-                    passing = each.passes(self._view, request)
-                    if passing is not None:
-                        mask &= passing
-            self._static[traits] = mask
-        return mask
-
-    def _best(self, rows: Rows, request: Request) -> Rows:
-        """Return the rows that weigh most, or nearly as much."""
-        total = None
-        for weigher in self._weighers:
-            weights = weigher.weigh(self._view, rows, request)
-            if weights is not None:
-                total = weights if total is None else total + weights
-        if total is None:
-            return rows
-        return rows[total >= total.max() - self._conf.scheduler.near_equal]
 
     def _no(self, request: Request) -> Selection:
         """Say no, with what each filter turned away of what the filters before it had left."""
@@ -233,7 +198,8 @@ class Placer:
                     turned_away.append((lost, each.explain(request)))
                 left &= passing
         reason = explain.sentence(len(self._view), turned_away)
-        LOG.info("no valid host instance=%s fall_overs=%d reason=%s", request.spec.consumer, request.fall_overs, reason)
+        with continuing(request.spec.request_id):
+            LOG.info("no valid host instance=%s fall_overs=%d", request.spec.consumer, request.fall_overs)
         return Selection(request.spec.consumer, fall_overs=request.fall_overs, reason=reason)
 
     # -- deciding
@@ -268,7 +234,7 @@ class Placer:
         if lost:
             self._db.write(lambda conn: grants.remove(conn, lost))
         self._view.correct(ledger, verdict, nodes)
-        _share_members([request for request, _node in picks], _members(ledger, verdict, sorted(groups)))
+        _correct_members([request for request, _node in picks], _members(ledger, verdict, sorted(groups)), nodes)
         return answers
 
     def _won(self, request: Request, grant: Grant) -> Selection:
@@ -325,6 +291,17 @@ def _share_members(requests: Sequence[Request], members: dict[int, Counter[int]]
     for request in requests:
         if request.group_id in members:
             request.members = members[request.group_id]
+
+
+def _correct_members(requests: Sequence[Request], members: dict[int, Counter[int]], node_ids: Iterable[int]) -> None:
+    """Take over what a reread of the nodes has found; of an affinity group it has found all there is."""
+    known = {request.group_id: request for request in requests if request.group_id in members}
+    for group_id, request in known.items():
+        found, before = members[group_id or 0], request.members
+        if request.spec.group is None or request.spec.group.policy != AFFINITY:
+            kept = before - Counter({node_id: before[node_id] for node_id in node_ids})
+            found = kept + Counter({node_id: found[node_id] for node_id in node_ids})
+        _share_members(requests, {group_id or 0: found})
 
 
 def _members(ledger: Ledger, verdict: Verdict, group_ids: Sequence[int]) -> dict[int, Counter[int]]:

@@ -33,6 +33,7 @@ LOG = log.getLogger(__name__)
 
 Amounts = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+Rows = NDArray[np.int64]
 
 # Seconds within which nearly every transaction that touches a node has committed.
 _COMMIT_TIME = 0.1

@@ -9,7 +9,7 @@ from typing import ClassVar
 from oslo_config import cfg
 
 from nova_lite.scheduler.request import Request
-from nova_lite.scheduler.view import Mask, View
+from nova_lite.scheduler.view import Mask, Rows, View
 
 
 class Filter(abc.ABC):
@@ -27,6 +27,11 @@ class Filter(abc.ABC):
     @abc.abstractmethod
     def passes(self, view: View, request: Request) -> Mask | None:
         """Return for each row whether the host passes, None if all do."""
+
+    def passes_rows(self, view: View, rows: Rows, request: Request) -> Mask | None:
+        """Return the same for some rows alone; a filter that depends on usage is asked this for each request."""
+        passing = self.passes(view, request)
+        return None if passing is None else passing[rows]
 
     @abc.abstractmethod
     def explain(self, request: Request) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 
 from nova_lite.scheduler.filters import Filter
 from nova_lite.scheduler.request import Request
-from nova_lite.scheduler.view import Mask, View
+from nova_lite.scheduler.view import Mask, Rows, View
 
 
 class CapacityFilter(Filter):
@@ -16,6 +16,10 @@ class CapacityFilter(Filter):
     def passes(self, view: View, request: Request) -> Mask | None:
         room = np.all(view.booked + request.amounts <= view.capacity, axis=1)
         return np.logical_and(room, np.all(request.amounts <= view.total, axis=1))
+
+    def passes_rows(self, view: View, rows: Rows, request: Request) -> Mask | None:
+        most = np.minimum(view.capacity[rows] - view.booked[rows], view.total[rows])
+        return np.all(request.amounts <= most, axis=1)
 
     def explain(self, request: Request) -> str:
         r = request.spec.resources

@@ -11,7 +11,7 @@ import numpy as np
 from nova_lite.objects.group import AFFINITY, ANTI_AFFINITY
 from nova_lite.scheduler.filters import Filter
 from nova_lite.scheduler.request import Request
-from nova_lite.scheduler.view import Mask, View
+from nova_lite.scheduler.view import Mask, Rows, View
 
 
 class ServerGroupFilter(Filter):
@@ -32,6 +32,15 @@ class ServerGroupFilter(Filter):
         passing = np.zeros(len(view), dtype=bool)
         passing[[view.index[node_id] for node_id in home if node_id in view.index]] = True
         return passing
+
+    def passes_rows(self, view: View, rows: Rows, request: Request) -> Mask | None:
+        group = request.spec.group
+        if group is None or not group.is_required or not request.members:
+            return None
+        members = np.array([request.members.get(view.hosts[row].books.id, 0) for row in rows.tolist()], dtype=np.int64)
+        if group.policy == ANTI_AFFINITY:
+            return members < group.max_server_per_host
+        return members > 0 if any(request.members.values()) else None
 
     def explain(self, request: Request) -> str:
         group = request.spec.group

@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 from oslo_config import cfg
 
 from nova_lite.scheduler.request import Request
-from nova_lite.scheduler.view import View
+from nova_lite.scheduler.view import Rows, View
+
+__all__ = ["Rows", "Span", "Weigher", "Weights"]
 
 Weights = NDArray[np.float64]
-Rows = NDArray[np.int64]
+#: The least and the greatest raw weight.
+Span = tuple[float, float]
 
 
 class Weigher(abc.ABC):
@@ -34,14 +37,24 @@ class Weigher(abc.ABC):
     def raw(self, view: View, rows: Rows, request: Request) -> Weights | None:
         """Return a weight for each of the rows, more is better; None if the weigher has no opinion."""
 
-    def weigh(self, view: View, rows: Rows, request: Request) -> Weights | None:
-        """Return the scaled and multiplied weights; None if they are all the same."""
+    def weigh(self, view: View, rows: Rows, request: Request, span: Span | None = None) -> Weights | None:
+        """Return the scaled and multiplied weights; None if they are all the same.
+
+        :param span: what the rows are scaled to, if they are a part of the candidates.
+        """
         if not self.factor:
             return None
         raw = self.raw(view, rows, request)
         if raw is None:
             return None
         low, high = raw.min(), raw.max()
+        if span is not None:
+            low, high = min(low, span[0]), max(high, span[1])
         if low == high:
             return None
-        return self.factor * (raw - low) / (high - low)
+        return (raw - low) * (self.factor / (high - low))
+
+    def span(self, view: View, rows: Rows, request: Request) -> Span | None:
+        """Return the range of the rows' raw weights."""
+        raw = self.raw(view, rows, request)
+        return None if raw is None else (float(raw.min()), float(raw.max()))

@@ -23,8 +23,4 @@ class SoftAffinityWeigher(Weigher):
 
 def members_on(view: View, rows: Rows, request: Request) -> Weights:
     """Return how many members of the request's group each row has."""
-    counts = np.zeros(len(view), dtype=float)
-    for node_id, count in request.members.items():
-        if node_id in view.index:
-            counts[view.index[node_id]] = count
-    return counts[rows]
+    return np.array([request.members.get(view.hosts[row].books.id, 0) for row in rows.tolist()], dtype=float)
