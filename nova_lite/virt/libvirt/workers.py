@@ -14,6 +14,7 @@ import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -34,12 +35,13 @@ class _Current(threading.local):
 
 
 class _Job:
-    __slots__ = ("function", "future", "overdue")
+    __slots__ = ("finished", "function", "future", "overdue")
 
     def __init__(self, function: Callable[[], Any]) -> None:
         self.function = function
         self.future: Future[Any] = Future()
         self.overdue = False
+        self.finished = False
 
 
 _current = _Current()
@@ -106,29 +108,33 @@ class DeadlinePool:
 
     def _give_up(self, job: _Job) -> None:
         with self._lock:
-            if not job.future.cancel() and not job.future.done():
+            if not job.finished and not job.future.cancel():
                 job.overdue = True
                 self._overdue += 1
 
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
-            if job.future.set_running_or_notify_cancel():
-                self._perform(job)
+            publish = self._perform(job) if job.future.set_running_or_notify_cancel() else None
+            # Counted before the caller knows: its next call then finds this thread free.
             with self._lock:
                 self._unfinished -= 1
                 self._overdue -= job.overdue
-            del job  # do not hold on to the result while waiting for the next
+                job.finished = True
+            if publish is not None:
+                publish()
+            del job, publish  # do not hold on to the result while waiting for the next
         with self._lock:
             self._threads -= 1
 
     @staticmethod
-    def _perform(job: _Job) -> None:
+    def _perform(job: _Job) -> Callable[[], None]:
+        """Call the function; return what hands its result or error to the caller."""
         _current.job = job
         try:
             result = job.function()
         except BaseException as error:  # noqa: BLE001 - it is the caller's, and raised there
-            job.future.set_exception(error)
+            return partial(job.future.set_exception, error)
         else:
-            job.future.set_result(result)
+            return partial(job.future.set_result, result)
         finally:
             _current.job = None
