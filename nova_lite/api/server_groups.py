@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import uuid
+
 import falcon
 
 from nova_lite import exception, policy
@@ -49,10 +51,12 @@ class ServerGroups:
         if rules and chosen != ANTI_AFFINITY:
             raise exception.BadRequest("Only anti-affinity policy supports rules.")
         most = int(rules["max_server_per_host"]) if rules else None
+        group_uuid = str(uuid.uuid4())
         group = self._services.db.write(
             lambda conn: server_groups.create(
                 conn,
                 self._services.conf,
+                group_uuid,
                 project_id=req.project_id,
                 user_id=req.user_id,
                 name=name,

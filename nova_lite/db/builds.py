@@ -112,6 +112,8 @@ def fail(conn: sa.Connection, build: Build, message: str, *, owner: str | None =
     """
     if owner is not None and not operations.is_held(conn, build.operation.uuid, owner):
         return False
+    if not _active(conn, [build.operation.uuid]):
+        return False
     if not keep_host:
         allocations.release(conn, [build.instance.uuid], were_building=True)
     elif build.allocated_node is not None:
@@ -121,7 +123,7 @@ def fail(conn: sa.Connection, build: Build, message: str, *, owner: str | None =
     if keep_host and build.allocated_node is not None:
         _less_building(conn, Counter({build.allocated_node: 1}))
     if not operations.finish(conn, [build.operation.uuid], operations.FAILED, message):
-        return False
+        raise operations.Moved("the build ended meanwhile")
     values: dict[str, Any] = {} if keep_host else {"host": None, "node": None, "node_id": None}
     conn.execute(
         sa.update(instances_table)
@@ -181,15 +183,26 @@ def complete(conn: sa.Connection, outcomes: Sequence[BuildOutcome]) -> list[str]
 
 
 def retry_elsewhere(conn: sa.Connection, build: Build, outcome: BuildOutcome) -> bool:
-    """Give back what a failed attempt held and let the build be scheduled again; returns whether it still lives."""
+    """Give back what a failed attempt held and let the build be scheduled again; returns whether it still lives.
+
+    Only if the attempt is still the last one: run again after a commit whose outcome is unknown, it must not touch what
+    has become of the build since.
+    """
+    mine = sa.and_(
+        operations_table.c.uuid == outcome.operation,
+        operations_table.c.status == operations.ACTIVE,
+        operations_table.c.attempt == build.operation.attempt,
+    )
+    if conn.execute(sa.select(operations_table.c.id).where(mine)).first() is None:
+        return False
     allocations.release(conn, [outcome.consumer], were_building=True)
     if outcome.consumer not in _lock_undeleted(conn, [outcome.consumer]):
         return False
     arguments = dict(build.operation.arguments)
     arguments["attempts"] = [*build.attempts, {"host": outcome.host, "reason": outcome.reason}]
-    conn.execute(
+    moved_on = conn.execute(
         sa.update(operations_table)
-        .where(operations_table.c.uuid == outcome.operation, operations_table.c.status == operations.ACTIVE)
+        .where(mine)
         .values(
             step="accepted",
             owner=None,
@@ -199,6 +212,8 @@ def retry_elsewhere(conn: sa.Connection, build: Build, outcome: BuildOutcome) ->
             updated_at=now(),
         )
     )
+    if not moved_on.rowcount:
+        raise operations.Moved("the build ended meanwhile")
     conn.execute(
         sa.update(instances_table)
         .where(instances_table.c.uuid == outcome.consumer)

@@ -383,16 +383,13 @@ def begin_action(
     :raises Conflict: it is on no host.
     """
     row = lock(conn, uuid)
-    try:
-        check_lock(row, caller)
-        if row.host is None:
-            raise exception.Conflict(f"Instance {uuid} is not ready: it is on no host.")
-        check_state(row, kind, vm_states, task_states)
-    except exception.Conflict:
-        before = _accepted_before(conn, kind, uuid, caller)
-        if before:
-            return before
-        raise
+    before = _accepted_before(conn, kind, uuid, caller)
+    if before:
+        return before
+    check_lock(row, caller)
+    if row.host is None:
+        raise exception.Conflict(f"Instance {uuid} is not ready: it is on no host.")
+    check_state(row, kind, vm_states, task_states)
     if row.task_state is not None:
         operations.cancel_others(conn, uuid, f"Interrupted by {kind}.")
     statement = sa.update(instances).where(instances.c.id == row.id)
@@ -438,10 +435,12 @@ def begin_delete(conn: sa.Connection, uuid: str, caller: Caller) -> str:
 
 def set_lock(conn: sa.Connection, uuid: str, caller: Caller, locked_by: str | None, reason: str | None = None) -> None:
     """Lock a server (locked_by is owner or admin) or unlock it (None), and note it among its actions."""
-    row = lock(conn, uuid)
+    row, kind = lock(conn, uuid), "lock" if locked_by else "unlock"
+    if _accepted_before(conn, kind, uuid, caller):
+        return
     statement = sa.update(instances).where(instances.c.id == row.id)
     conn.execute(statement.values(locked_by=locked_by, locked_reason=reason, updated_at=now()))
-    done = _add_operation(conn, "lock" if locked_by else "unlock", [uuid], caller)
+    done = _add_operation(conn, kind, [uuid], caller)
     operations.finish(conn, done, operations.SUCCEEDED)
 
 

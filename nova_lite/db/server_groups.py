@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -90,6 +89,7 @@ def count(conn: sa.Connection, project_id: str) -> int:
 def create(
     conn: sa.Connection,
     conf: cfg.ConfigOpts,
+    group_uuid: str,
     *,
     project_id: str,
     user_id: str,
@@ -97,13 +97,14 @@ def create(
     policy: str,
     max_server_per_host: int | None,
 ) -> ServerGroup:
-    """Write a group and return it.
+    """Write a group and return it. Run again after a commit whose outcome is unknown, it finds the group there.
 
     :raises QuotaExceeded: the project has as many as are allowed.
     """
     quotas.lock(conn, project_id)
+    if conn.execute(sa.select(server_groups.c.id).where(server_groups.c.uuid == group_uuid)).first():
+        return get(conn, group_uuid)
     quotas.check_count("server_groups", count(conn, project_id), quotas.limits(conn, conf, project_id)["server_groups"])
-    group_uuid = str(uuid.uuid4())
     conn.execute(
         sa.insert(server_groups).values(
             uuid=group_uuid,

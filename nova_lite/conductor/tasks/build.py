@@ -187,7 +187,8 @@ class BuildTask(Task):
                 notifications.emit(build.operation, "end", build.instance)
 
     def _attempt_failed(self, build: Build, outcome: BuildOutcome) -> None:
-        if build.operation.status != operations.ACTIVE:
+        # What is reported twice, or late, is not about the attempt that is under way now.
+        if build.operation.status != operations.ACTIVE or build.instance.host != outcome.host:
             return
         metrics.FAILED_ATTEMPTS.labels(outcome.host).inc()
         with continuing(build.operation.request_id):
