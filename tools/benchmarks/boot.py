@@ -8,8 +8,6 @@ from the moment before the POST to the moment at which a list shows the server a
 from __future__ import annotations
 
 import argparse
-import http.client
-import json
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -17,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.fixtures.books import disagreements
-from tests.fixtures.client import Client
 from tests.fixtures.cloud import Cloud
+from tools.benchmarks.compute_api import Api
 from tools.benchmarks.figures import Figure, Result, percentile
 from tools.benchmarks.infrastructure import Infrastructure, Usage, cloud
 
@@ -77,7 +75,7 @@ class _Run:
         self._cloud = made
         client = made.client()
         self._flavor, self._image = client.flavor(), client.image()
-        self._api = Api(made, client)
+        self._api = Api(made.port, client.headers)
         self._usage = Usage(infrastructure, made)
 
     def results(self) -> list[Result]:
@@ -190,31 +188,6 @@ class _Run:
 
 def _curve(first: float, times: Any) -> list[tuple[float, float]]:
     return [(0.0, 0.0), *((round(at - first, 3), float(number)) for number, at in enumerate(sorted(times), start=1))]
-
-
-class Api:
-    """The Compute API through a kept connection per thread: cheaper than the tests' client, which would be measured."""
-
-    def __init__(self, made: Cloud, client: Client) -> None:
-        self._port = made.port
-        self._headers = {**client.headers, "Content-Type": "application/json"}
-        self._local = threading.local()
-
-    def call(self, method: str, path: str, body: Any = None) -> Any:
-        """Call; returns the JSON body, or None.
-
-        :raises RuntimeError: the status is 400 or more.
-        """
-        if not hasattr(self._local, "connection"):
-            self._local.connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)
-        connection: http.client.HTTPConnection = self._local.connection
-        data = None if body is None else json.dumps(body).encode()
-        connection.request(method, f"/v2.1{path}", data, self._headers)
-        answer = connection.getresponse()
-        content = answer.read()
-        if answer.status >= 400:
-            raise RuntimeError(f"{method} {path}: {answer.status} {content.decode(errors='replace')[:500]}")
-        return json.loads(content) if content else None
 
 
 class Crowd:

@@ -4,16 +4,17 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
 from tests.fixtures.programs import DidNotStartError, ProgramMissingError
-from tools.benchmarks import boot, figures, infrastructure, machine, placement
+from tools.benchmarks import boot, figures, infrastructure, machine, placement, storm, verdict, view
 from tools.benchmarks.figures import Result
 
-BENCHMARKS = {"boot": boot, "placement": placement}
+BENCHMARKS = {"boot": boot, "placement": placement, "storm": storm, "verdict": verdict, "view": view}
 
 
 def main(command_line: Sequence[str]) -> int:
@@ -44,7 +45,10 @@ def main(command_line: Sequence[str]) -> int:
 def _run(options: argparse.Namespace) -> list[Result]:
     benchmark = BENCHMARKS[options.benchmark]
     results = []
-    with infrastructure.running(options.database, options.transport) as servers:
+    with contextlib.ExitStack() as stack:
+        servers = infrastructure.Infrastructure(None, None, options.database, options.transport)
+        if getattr(benchmark, "NEEDS_SERVERS", True):
+            servers = stack.enter_context(infrastructure.running(options.database, options.transport))
         for _number in range(options.repeat):
             for result in benchmark.run(options, servers):
                 print(f"\n{figures.table(result)}", flush=True)

@@ -44,8 +44,8 @@ HOST = Resources(64, 65536, 640)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--hosts", type=_series, default=[1000], help="N, or N..M for a series (default: 1000)")
-    parser.add_argument("--schedulers", type=_series, default=[4], help="processes, N or N..M (default: 4)")
+    parser.add_argument("--hosts", type=series, default=[1000], help="N, or N..M for a series (default: 1000)")
+    parser.add_argument("--schedulers", type=series, default=[4], help="processes, N or N..M (default: 4)")
     parser.add_argument("--requests", type=int, default=10000, help="requests (default: 10000)")
     parser.add_argument("--batch", type=int, default=64, help="requests per call; 1: lone requests (default: 64)")
     parser.add_argument("--rate", type=float, default=50, help="lone requests per second (default: 50)")
@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--anti-affinity", action="store_true", help="one required group of 1,000 on 5,000 hosts")
 
 
-def _series(text: str) -> list[int]:
+def series(text: str) -> list[int]:
     """Read "4", or "100..10000": powers of ten of the first for large numbers, doubles for small ones."""
     first, _dots, last = text.partition("..")
     numbers, factor = [int(first)], 10 if int(first) >= 100 else 2
