@@ -28,7 +28,7 @@ PATIENCE_WITH_HOSTS = "5"
 LARGE = {
     "fake": {"hosts": "host[1-3]", "vcpus": "1000", "memory_mb": "1048576", "disk_gb": "10000"},
     "conductor": {"build_batch": "500", "scheduler_timeout": "1"},
-    "scheduler": {"batch": "8", "reap_interval": "0.1"},
+    "scheduler": {"batch": "2", "reap_interval": "0.1"},
 }
 
 
