@@ -67,7 +67,7 @@ def _frozen_dict(value: dict[Any, Any]) -> Any:
 
 def _frozen_object(value: Any) -> Any:
     if isinstance(value, Placer):
-        return frozen(value._view)
+        return [frozen(value._view), [frozen(each.rows) for each in value._chooser._shortlists.values()]]
     if isinstance(value, View):
         nodes = [host.books.id for host in value.hosts]
         parts = (value.capacity, value.booked, value.building, value.failed_builds, value.up, value.enabled)

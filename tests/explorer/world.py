@@ -14,8 +14,9 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import greenlet
 import sqlalchemy as sa
@@ -44,7 +45,6 @@ SENTENCES = {
     "read": "finds no host, and reads everything afresh before it says so",
     "writes": "writes a grant, and is not heard of again",
     "time_passes": "... time passes",
-    "operations.get_many": "reads the operation",
     "register": "reports a new size",
     "grants.write": "writes grants",
     "grants.read_ledger": "rereads",
@@ -61,8 +61,8 @@ SENTENCES = {
     "operations.claim_abandoned": "takes over what was abandoned",
     "operations.claim": "claims the operation",
     "registry.compute_servers": "asks which computes are up",
-    "actions.finish_deletes": "frees the books of the deleted server",
-    "instances.begin_delete": "accepts a delete",
+    "finish_delete": "frees the books of the deleted server",
+    "begin_delete": "accepts a delete",
 }
 
 
@@ -388,9 +388,8 @@ class World:
 
     def placer(self) -> Placer:
         """Make the placer of a scheduler, whose picks are the search's."""
-        made = Placer(self.conf, self.db)
-        made._random = _Picks(self)  # type: ignore[assignment]
-        return made
+        with mock.patch.object(placer_module, "random", SimpleNamespace(Random=lambda _seed: _Picks(self))):
+            return Placer(self.conf, self.db)
 
     def spec(self, name: str) -> RequestSpec:
         server = self.server(name)
