@@ -84,7 +84,7 @@ def get(conn: sa.Connection, flavorid: str, project_id: str | None = None) -> Fl
 def search(conn: sa.Connection, wanted: Search) -> list[Flavor]:
     """List flavors.
 
-    :raises BadRequest: the marker is no flavor's id.
+    :raises BadRequest: the marker is no id of a flavor that could be listed.
     """
     statement = sa.select(*_COLUMNS).where(_public(wanted))
     if wanted.disabled is not None:
@@ -111,7 +111,8 @@ def _public(wanted: Search) -> sa.ColumnElement[bool]:
 def _after(conn: sa.Connection, wanted: Search) -> sa.ColumnElement[bool]:
     """True of the rows that come after the marker's in the order."""
     key = SORT_KEYS[wanted.sort_key]
-    row = conn.execute(sa.select(key, flavors.c.id).where(flavors.c.flavorid == wanted.marker)).first()
+    marker = sa.select(key, flavors.c.id).where(flavors.c.flavorid == wanted.marker, _public(wanted))
+    row = conn.execute(marker).first()
     if row is None:
         raise exception.BadRequest(f"marker [{wanted.marker}] not found")
     value, identifier = row

@@ -101,7 +101,7 @@ def get(conn: sa.Connection, image_id: str, project_id: str | None = None) -> St
 def search(conn: sa.Connection, wanted: Search) -> list[StoredImage]:
     """List images.
 
-    :raises BadRequest: the marker is no image's id.
+    :raises BadRequest: the marker is no id of an image that the project can see.
     """
     statement = sa.select(*_COLUMNS).where(images.c.hidden.is_(wanted.hidden))
     if wanted.project_id is not None:
@@ -133,7 +133,10 @@ def _sort_key(name: str) -> sa.ColumnElement[Any]:
 
 
 def _after(conn: sa.Connection, key: sa.ColumnElement[Any], wanted: Search) -> sa.ColumnElement[bool]:
-    row = conn.execute(sa.select(key, images.c.id).where(images.c.uuid == wanted.marker)).first()
+    marker = sa.select(key, images.c.id).where(images.c.uuid == wanted.marker)
+    if wanted.project_id is not None:
+        marker = marker.where(_visible_to(sa.literal(wanted.project_id)))
+    row = conn.execute(marker).first()
     if row is None:
         raise exception.BadRequest(f"Image {wanted.marker} could not be found: it cannot be a marker.")
     value, identifier = row

@@ -47,7 +47,7 @@ def search(
     """List the servers of a project (of all for None) that ran at some time from start to stop, by uuid.
 
     :param marker: the uuid after which the list begins.
-    :raises BadRequest: the marker is no server's uuid.
+    :raises BadRequest: the marker is no uuid of a server that could be listed.
     """
     ended = sa.func.coalesce(instances.c.terminated_at, instances.c.deleted_at)
     statement = sa.select(
@@ -62,7 +62,10 @@ def search(
     if project_id is not None:
         statement = statement.where(instances.c.project_id == project_id)
     if marker is not None:
-        if conn.execute(sa.select(instances.c.id).where(instances.c.uuid == marker)).first() is None:
+        known = sa.select(instances.c.id).where(instances.c.uuid == marker)
+        if project_id is not None:
+            known = known.where(instances.c.project_id == project_id)
+        if conn.execute(known).first() is None:
             raise exception.BadRequest(f"marker [{marker}] not found")
         statement = statement.where(instances.c.uuid > marker)
     return [_usage(row) for row in conn.execute(statement.order_by(instances.c.uuid).limit(limit))]
