@@ -124,17 +124,25 @@ def _page(
     if filters.zone is not None:
         statement = statement.where(_in_zone(conn, filters.zone, filters.default_zone))
     if marker is not None:
-        statement = statement.where(_after(conn, keys, marker))
+        statement = statement.where(_after(conn, keys, marker, filters.equal.get("project_id")))
     for key in keys:
         column = instances.c[key.column]
         statement = statement.order_by(column.asc() if key.ascending else column.desc())
     return statement.limit(limit)
 
 
-def _after(conn: sa.Connection, keys: Sequence[Order], marker: str) -> sa.ColumnElement[bool]:
-    """Select what comes after the marker's row; an empty column comes before every value, as the databases sort it."""
+def _after(
+    conn: sa.Connection, keys: Sequence[Order], marker: str, projects: Collection[Any] | None
+) -> sa.ColumnElement[bool]:
+    """Select what comes after the marker's row; an empty column comes before every value, as the databases sort it.
+
+    The marker has to be of one of the projects that are listed: where others' rows lie in an order is their business.
+    """
     columns = [instances.c[key.column] for key in keys]
-    row = conn.execute(sa.select(*columns).where(instances.c.uuid == marker)).one_or_none()
+    found = sa.select(*columns).where(instances.c.uuid == marker)
+    if projects is not None:
+        found = found.where(_one_of(instances.c.project_id, projects))
+    row = conn.execute(found).one_or_none()
     if row is None:
         raise exception.BadRequest(f"marker [{marker}] not found")
     alternatives: list[sa.ColumnElement[bool]] = []
@@ -179,7 +187,8 @@ def _one_of(column: sa.Column[Any], values: Collection[Any]) -> sa.ColumnElement
 
 def _within_second(column: sa.Column[Any], at: datetime.datetime) -> sa.ColumnElement[bool]:
     start = at.replace(microsecond=0)
-    return sa.and_(column >= start, column < start + datetime.timedelta(seconds=1))
+    # Its last microsecond and not the next second's first: the last second that there is has no next one.
+    return column.between(start, start.replace(microsecond=999999))
 
 
 def _in_state(match: StateMatch) -> sa.ColumnElement[bool]:
@@ -201,8 +210,8 @@ def _has_address(text: str) -> sa.ColumnElement[bool]:
     end = '"' if text.endswith("$") else '%"'
     # JSON is written with and without a space after the colon.
     return sa.or_(
-        instances.c.addresses.like(f'%"addr": {start}{core}{end}%'),
-        instances.c.addresses.like(f'%"addr":{start}{core}{end}%'),
+        instances.c.addresses.ilike(f'%"addr": {start}{core}{end}%'),
+        instances.c.addresses.ilike(f'%"addr":{start}{core}{end}%'),
     )
 
 
@@ -254,7 +263,7 @@ def _matches(column: sa.Column[Any], text: str) -> sa.ColumnElement[bool]:
     like = [_as_like(atom, repetition) for atom, repetition in atoms]
     if None not in like:
         pattern = ("" if start else "%") + "".join(part or "" for part in like) + ("" if end else "%")
-        return column.like(re.sub("%+", "%", pattern), escape="\\")
+        return column.ilike(re.sub("%+", "%", pattern), escape="\\")
     return column.regexp_match(f"(?i){'^' if start else ''}{core}{'$' if end else ''}")
 
 

@@ -53,7 +53,16 @@ def _amounts(prefix: str = "") -> list[sa.Column[int]]:
 def _table(name: str, *parts: sa.schema.SchemaItem) -> sa.Table:
     # SQLite gives the id of a deleted row away again unless it is told not to; a grant's id must never come back.
     has_id = any(isinstance(part, sa.Column) and part.name == "id" for part in parts)
-    return sa.Table(name, metadata, *parts, mysql_engine="InnoDB", mysql_charset="utf8mb4", sqlite_autoincrement=has_id)
+    return sa.Table(
+        name,
+        metadata,
+        *parts,
+        mysql_engine="InnoDB",
+        mysql_charset="utf8mb4",
+        # As SQLite compares: by default "a" is "A" and "á" to MariaDB, and every emoji is every other.
+        mysql_collate="utf8mb4_bin",
+        sqlite_autoincrement=has_id,
+    )
 
 
 services = _table(

@@ -139,3 +139,33 @@ def test_filters(api: ServerAPI, query: str, names: list[str]) -> None:
         path = links[0]["href"].split("/v2.1", 1)[1] if links else ""
 
     assert sorted(found) == names
+
+
+def test_names_that_differ_are_not_taken_for_one_another(api: ServerAPI) -> None:
+    """MariaDB by itself takes "a" for "A" and "á", and any emoji for any other."""
+    different = ["a", "A", "á", "😀", "😁"]
+    server = api.create()
+    api.settle(server)
+
+    put = api.call("PUT", f"/servers/{server}/tags", {"tags": different})
+
+    assert put.status_code == 200, put.text
+    assert sorted(api.call("GET", f"/servers/{server}/tags").json["tags"]) == sorted(different)
+    assert api.call("GET", f"/servers/{server}/tags/%C3%81").status_code == 404
+    assert api.call("GET", "/servers?tags=B").json["servers"] == []
+
+
+def test_a_tag_with_a_space_at_the_end_is_refused(api: ServerAPI) -> None:
+    server = api.create()
+    api.settle(server)
+
+    assert api.call("PUT", f"/servers/{server}/tags", {"tags": ["a", "a "]}).status_code == 400
+    assert api.call("PUT", f"/servers/{server}/tags/a%20").status_code == 400
+
+
+def test_a_name_filter_does_not_mind_the_case(api: ServerAPI) -> None:
+    api.create(name="Über-Server")
+
+    for pattern in ("über", "SERVER", "s.rver", "ser%2Bver"):
+        found = api.call("GET", f"/servers?name={pattern}").json["servers"]
+        assert [server["name"] for server in found] == ["Über-Server"], pattern

@@ -7,7 +7,8 @@ from nova_lite.api import validation as v
 from nova_lite.api.microversion import Versioned
 from nova_lite.api.validation import Schema
 
-TAG: Schema = {"type": "string", "minLength": 1, "maxLength": 60, "pattern": "^[^,/]*$"}
+# A space at the end is refused, which Nova lets through: databases do not tell "a" from "a " in a key.
+TAG: Schema = {"type": "string", "minLength": 1, "maxLength": 60, "pattern": r"^[^,/]*[^,/\s]$"}
 MAX_TAGS = 50
 TAG_LIST: Schema = {"type": "array", "items": TAG, "maxItems": MAX_TAGS}
 

@@ -26,7 +26,12 @@ def _create_table(name: str, *parts: sa.schema.SchemaItem) -> None:
     if not sa.inspect(op.get_bind()).has_table(name):
         has_id = any(isinstance(part, sa.Column) and part.name == "id" for part in parts)
         op.create_table(
-            name, *parts, mysql_engine="InnoDB", mysql_charset="utf8mb4", sqlite_autoincrement=has_id
+            name,
+            *parts,
+            mysql_engine="InnoDB",
+            mysql_charset="utf8mb4",
+            mysql_collate="utf8mb4_bin",
+            sqlite_autoincrement=has_id,
         )
 
 
