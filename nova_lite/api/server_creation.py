@@ -34,6 +34,8 @@ from nova_lite.objects.instance import NetworkRequest
 Body = Mapping[str, Any]
 
 _GIB = 1 << 30
+# Characters of scheduler hints, which every one of the servers carries with it.
+_MOST_HINTS = 65535
 _PASSWORD_LETTERS = string.ascii_letters + string.digits
 
 
@@ -211,6 +213,8 @@ def _hints(body: Body) -> dict[str, list[str]]:
     for name, value in given.items():
         values = value if isinstance(value, list) else [value]
         hints[name] = [item if isinstance(item, str) else json.dumps(item) for item in values]
+    if sum(len(name) + sum(map(len, values)) for name, values in hints.items()) > _MOST_HINTS:
+        raise exception.BadRequest(f"The scheduler hints have more than {_MOST_HINTS} characters.")
     if len(hints.get("group", ())) > 1:
         raise exception.BadRequest("A server can join one server group only.")
     return hints

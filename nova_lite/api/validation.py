@@ -181,9 +181,29 @@ def _validator(schema: Schema) -> Any:
         jsonschema.Draft202012Validator.check_schema(schema)
         known = _compiled[id(schema)] = (
             schema,
-            jsonschema.Draft202012Validator(schema, format_checker=_formats),
+            jsonschema.Draft202012Validator(_with_strict_ends(schema), format_checker=_formats),
         )
     return known[1]
+
+
+def _with_strict_ends(schema: Any) -> Any:
+    """Return the schema with patterns whose "$" means the very end: Python's also stands before a last line feed."""
+    if isinstance(schema, list):
+        return [_with_strict_ends(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        name: {_strict_end(pattern): _with_strict_ends(its) for pattern, its in part.items()}
+        if name == "patternProperties"
+        else _strict_end(part)
+        if name == "pattern" and isinstance(part, str)
+        else _with_strict_ends(part)
+        for name, part in schema.items()
+    }
+
+
+def _strict_end(pattern: str) -> str:
+    return pattern[:-1] + r"\Z" if pattern.endswith("$") and not pattern.endswith(r"\$") else pattern
 
 
 def validate(value: Any, schema: Schema | Versioned[Schema], version: Version, what: str = "field/attribute") -> None:
@@ -201,7 +221,8 @@ def validate(value: Any, schema: Schema | Versioned[Schema], version: Version, w
 
 
 def _sentence(error: Any, what: str) -> str:
-    reason = _shorten(error.message, 2 * _SHOWN)
+    # The pattern in the message as it stands in the schema.
+    reason = _shorten(error.message.replace(r"\\Z'", "$'"), 2 * _SHOWN)
     if not error.path:
         return reason
     return f"Invalid input for {what} {_shorten(str(error.path[-1]))}. Value: {_shorten(str(error.instance))}. {reason}"
