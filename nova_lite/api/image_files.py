@@ -8,6 +8,7 @@ there is whole.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import uuid
@@ -22,6 +23,13 @@ from nova_lite import exception
 from nova_lite.image.inspection import inspect
 
 _CHUNK = 1 << 20
+
+
+class StorageFull(exception.NovaLiteError):
+    """There is no room for the content; Glance answers the same."""
+
+    status = 413
+    template = "There is not enough disk space for the image. Ask the operator for more, or delete images."
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +68,18 @@ class ImageFiles:
         :param length: the bytes that were announced, None if they were not.
         :raises BodyTooLarge: the content is larger than [image]max_size_mb.
         :raises BadRequest: less came than was announced.
+        :raises StorageFull: there is no room for it.
         :raises ImageUnacceptable: it is not a disk of that format, or one that refers to other files.
         """
         if (length or 0) > self._limit:
             raise exception.BodyTooLarge(limit=self._limit)
         with self._partial(image_id) as partial:
-            size, checksum, hash_value = self._write(partial, source)
+            try:
+                size, checksum, hash_value = self._write(partial, source)
+            except OSError as error:
+                if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                    raise StorageFull() from error
+                raise
             if length is not None and size != length:
                 raise exception.BadRequest(f"The upload broke off after {size} of {length} bytes.")
             facts = inspect(partial, disk_format, image_id)

@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nova_lite.api import image_files
 from nova_lite.db import models
 from tests.fixtures.whole_api import WholeAPI
 
@@ -68,3 +72,22 @@ def test_hints_are_not_multiplied_by_a_thousand_servers(api: WholeAPI, image: st
     assert answer.status_code == 400
     assert "scheduler hints" in answer.json["badRequest"]["message"]
     assert api.count(models.instances) == 0
+
+
+def test_an_upload_that_fills_the_disk_is_413_and_leaves_nothing(
+    api: WholeAPI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    body = {"name": "i", "disk_format": "raw", "container_format": "bare"}
+    image = api.good("POST", "/image/v2/images", body)["id"]
+    monkeypatch.setattr(image_files.os, "fsync", full)
+    stream = {"Content-Type": "application/octet-stream"}
+
+    answer = api.ask("PUT", f"/image/v2/images/{image}/file", bytes(1024), headers=stream)
+
+    assert answer.status_code == 413
+    assert "disk space" in answer.json["message"]
+    assert api.good("GET", f"/image/v2/images/{image}")["status"] == "queued"
+    assert not list(Path(api.conf.image.path).iterdir())
