@@ -143,6 +143,11 @@ class DatabaseUnavailable(NovaLiteError):
     template = "The database cannot be reached: {reason}"
 
 
+class IdentityUnavailable(NovaLiteError):
+    status = 503
+    template = "The identity service does not answer, so the token cannot be checked. Try again later."
+
+
 class BusUnavailable(NovaLiteError):
     status = 503
     template = "The message bus cannot be reached: {reason}"

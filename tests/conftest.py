@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
-from tests.fixtures import programs
+from tests.fixtures import openstack, programs
 from tests.fixtures.mariadb import MariaDB
 from tests.fixtures.rabbitmq import RabbitMQ
 
@@ -40,6 +41,37 @@ def rabbitmq() -> Iterator[RabbitMQ]:
         yield broker
     finally:
         broker.remove()
+
+
+@pytest.fixture(scope="session")
+def openstack_home() -> Path:
+    """The virtual environment of Keystone and Glance."""
+    try:
+        return openstack.environment()
+    except programs.ProgramMissingError as missing:
+        _do_without(missing)
+
+
+@pytest.fixture(scope="session")
+def keystone(openstack_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[openstack.Keystone]:
+    """A running Keystone with nobody in it but its administrator."""
+    service = openstack.Keystone(openstack_home, tmp_path_factory.mktemp("identity"))
+    try:
+        service.start()
+        yield service
+    finally:
+        service.stop()
+
+
+@pytest.fixture(scope="session")
+def glance(keystone: openstack.Keystone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[openstack.Glance]:
+    """A running Glance; whoever stops it starts it again."""
+    service = openstack.Glance(keystone.home, tmp_path_factory.mktemp("image"), keystone)
+    try:
+        service.start()
+        yield service
+    finally:
+        service.stop()
 
 
 def _do_without(missing: programs.ProgramMissingError) -> NoReturn:

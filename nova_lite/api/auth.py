@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Authentication: from the token of a request to the context of who asks.
 
-Either the api's own tokens (tokens.py), or Keystone's, which keystonemiddleware checks before falcon sees a request.
+Either the api's own tokens (tokens.py), or Keystone's, which keystonemiddleware checks before falcon sees a request
+(keystone.py).
 The versions documents and the login need no token.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import falcon
-from oslo_config import cfg
 
 from nova_lite import exception, policy
 from nova_lite.api.request import Request
@@ -18,6 +18,10 @@ from nova_lite.api.tokens import Tokens
 from nova_lite.context import RequestContext
 
 _PUBLIC = frozenset(("/", "/v2", "/v2.1", "/v3", "/image", "/image/versions", "/image/v2", "/healthcheck"))
+
+
+# Set in the WSGI environment of a request whose token could not be checked (keystone.py).
+KEYSTONE_UNREACHABLE = "nova_lite.keystone_unreachable"
 
 
 class Authenticator(Protocol):
@@ -59,6 +63,8 @@ class KeystoneAuthenticator:
     """Reads what keystonemiddleware found out."""
 
     def context(self, req: Request) -> RequestContext:
+        if req.env.get(KEYSTONE_UNREACHABLE):
+            raise exception.IdentityUnavailable()
         if req.get_header("X-Identity-Status") != "Confirmed":
             raise exception.Unauthorized()
         return RequestContext.from_environ(
@@ -89,13 +95,3 @@ def is_public(req: Request) -> bool:
     if req.path == "/v3/auth/tokens":
         return req.method == "POST"
     return (req.path.rstrip("/") or "/") in _PUBLIC
-
-
-def with_keystone(app: Any, conf: cfg.ConfigOpts) -> Any:
-    """Wrap a WSGI app into keystonemiddleware; requests without a valid token still come through, marked so."""
-    # Only here: it brings much along that the embedded cloud does without.
-    from keystonemiddleware import auth_token
-
-    return auth_token.AuthProtocol(
-        app, {"oslo_config_config": conf, "delay_auth_decision": True, "oslo_config_project": "nova-lite"}
-    )

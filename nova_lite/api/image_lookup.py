@@ -3,18 +3,10 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from typing import cast
-
-from oslo_config import cfg
-from stevedore import driver
-
 from nova_lite.api.services import Services
 from nova_lite.context import RequestContext
 from nova_lite.db import images
 from nova_lite.db.images import StoredImage
-from nova_lite.image.driver import ImageCatalogue
 from nova_lite.objects.image import Image
 
 
@@ -24,8 +16,9 @@ def show_image(services: Services, context: RequestContext, image_id: str) -> Im
     :raises ImageNotFound: there is none.
     :raises ImageServiceUnavailable: Glance did not answer.
     """
-    if services.conf.image.driver != "directory":
-        return _catalogue(services.conf).show(context.auth_token, image_id)
+    catalogue = services.image_catalogue
+    if catalogue is not None:
+        return catalogue.show(context.auth_token, image_id)
     seen_by = None if context.is_admin else context.project_id
     return to_image(services.db.read(lambda conn: images.get(conn, image_id, seen_by)))
 
@@ -46,9 +39,3 @@ def to_image(stored: StoredImage) -> Image:
         checksum=stored.checksum,
         properties=stored.properties,
     )
-
-
-@functools.lru_cache(maxsize=4)
-def _catalogue(conf: cfg.ConfigOpts) -> ImageCatalogue:
-    manager: driver.DriverManager[ImageCatalogue] = driver.DriverManager("nova_lite.image", conf.image.driver)
-    return cast(Callable[[cfg.ConfigOpts], ImageCatalogue], manager.driver)(conf)

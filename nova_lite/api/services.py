@@ -3,13 +3,18 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 from oslo_config import cfg
+from stevedore import driver
 
 from nova_lite.compute.rpcapi import ComputeAPI
 from nova_lite.conductor.rpcapi import ConductorAPI
 from nova_lite.db.session import Database
+from nova_lite.image.driver import ImageCatalogue
 
 
 @dataclass(frozen=True)
@@ -20,3 +25,12 @@ class Services:
     db: Database
     conductor: ConductorAPI
     compute: ComputeAPI
+
+    @functools.cached_property
+    def image_catalogue(self) -> ImageCatalogue | None:
+        """Where images are looked up; None if that is the api's own database."""
+        name = self.conf.image.driver
+        if name == "directory":
+            return None
+        manager: driver.DriverManager[ImageCatalogue] = driver.DriverManager("nova_lite.image", name)
+        return cast(Callable[[cfg.ConfigOpts], ImageCatalogue], manager.driver)(self.conf)

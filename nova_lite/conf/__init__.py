@@ -77,4 +77,5 @@ def load(arguments: Sequence[str], program: str, default_files: list[str] | None
 
 def list_opts() -> Sequence[tuple[str, Sequence[Any]]]:
     """Give oslo-config-generator every option, by group."""
-    return [(module.GROUP or "DEFAULT", module.OPTIONS) for module in _MODULES]
+    own = [(module.GROUP or "DEFAULT", module.OPTIONS) for module in _MODULES]
+    return [*own, (image.GLANCE_GROUP, image.list_glance())]

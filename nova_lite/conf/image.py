@@ -35,8 +35,29 @@ OPTIONS = [
 ]
 
 
+# Seconds without a byte from Glance; keystoneauth1 by itself would wait for ever.
+_GLANCE_TIMEOUT = 60
+
+
+def _glance_options() -> list[cfg.Opt]:
+    """keystoneauth1's options of a session and of how a service is found, with defaults that suit Glance."""
+    session = loading.get_session_conf_options()
+    cfg.set_defaults(session, timeout=_GLANCE_TIMEOUT)
+    adapter = loading.get_adapter_conf_options(include_deprecated=False)
+    cfg.set_defaults(adapter, service_type="image", valid_interfaces=["internal", "public"])
+    return [*session, *adapter]
+
+
 def register_glance(conf: cfg.ConfigOpts) -> None:
     """Register keystoneauth1's options for the service's login at Glance, in the group [glance]."""
     loading.register_auth_conf_options(conf, GLANCE_GROUP)
-    loading.register_session_conf_options(conf, GLANCE_GROUP)
-    loading.register_adapter_conf_options(conf, GLANCE_GROUP)
+    conf.register_opts(_glance_options(), group=GLANCE_GROUP)
+
+
+def list_glance() -> list[cfg.Opt]:
+    """Give every option of [glance] for the sample; of ways to log in, the one with a password."""
+    login = [*loading.get_auth_common_conf_options(), *loading.get_auth_plugin_conf_options("password")]
+    for option in login:
+        # A login that needs it says so; without Glance nothing is required.
+        option.required = False
+    return [*login, *_glance_options()]

@@ -45,6 +45,7 @@ class ImageCatalogue(ImageSource):
 
         :param token: the user's; None to ask with the service's own credentials.
         :raises ImageNotFound: there is none, or the user may not see it.
+        :raises Unauthorized: the token has expired in the meantime.
         :raises ImageServiceUnavailable:
         """
 

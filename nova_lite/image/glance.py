@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import requests
-from keystoneauth1 import adapter, loading
 from keystoneauth1 import exceptions as keystone_errors
+from keystoneauth1 import loading
 from oslo_config import cfg
 
 from nova_lite import exception
@@ -42,22 +42,25 @@ class GlanceImages(ImageCatalogue):
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         options.register_glance(conf)
         self._conf = conf
-        session = loading.load_session_from_conf_options(
-            conf, options.GLANCE_GROUP, auth=loading.load_auth_from_conf_options(conf, options.GLANCE_GROUP)
-        )
-        self._glance = adapter.Adapter(
+        try:
+            auth = loading.load_auth_from_conf_options(conf, options.GLANCE_GROUP)
+        except keystone_errors.AuthPluginException as error:
+            raise exception.NovaLiteError(f"The group [glance] is no login at the image service: {error}") from error
+        session = loading.load_session_from_conf_options(conf, options.GLANCE_GROUP, auth=auth)
+        self._glance = loading.load_adapter_from_conf_options(
+            conf,
+            options.GLANCE_GROUP,
             session=session,
-            service_type="image",
-            region_name=conf.glance.region_name,
-            interface=conf.glance.valid_interfaces,
-            endpoint_override=conf.image.endpoint,
+            endpoint_override=conf.image.endpoint or conf.glance.endpoint_override,
             user_agent="nova-lite",
         )
 
     def show(self, token: str | None, image_id: str) -> Image:
         path = f"images/{checked_id(image_id)}"
         response = self._get(path, token)
-        if response.status_code in (401, 403, 404):
+        if response.status_code == 401 and token:
+            raise exception.Unauthorized()
+        if response.status_code in (403, 404):
             raise exception.ImageNotFound(image=image_id)
         if response.status_code != 200:
             raise ImageServiceUnavailable(reason=f"it answered {response.status_code}.")

@@ -17,7 +17,7 @@ from nova_lite import exception
 # Whose options may stand in a configuration file of nova_lite.
 NAMESPACES = ("nova_lite", "oslo.log", "oslo.messaging", "oslo.policy", "keystonemiddleware.auth_token")
 # Groups to which plugins add options that nobody lists.
-_OPEN_GROUPS = {"keystone_authtoken"}
+_OPEN_GROUPS = {"keystone_authtoken", "glance"}
 
 
 def add_to(nouns: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

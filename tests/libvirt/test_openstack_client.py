@@ -7,11 +7,7 @@ them is one test, and what it is not about goes through plain HTTP.
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +20,7 @@ from tests.fixtures.cloud import PASSWORD, Cloud, wait_for
 from tests.fixtures.libvirtd import Libvirtd
 from tests.fixtures.mariadb import MariaDB
 from tests.fixtures.rabbitmq import RabbitMQ
-
-OpenStack = Callable[..., Any]
+from tests.fixtures.stock_client import StockClient
 
 
 @pytest.fixture(scope="module")
@@ -47,28 +42,8 @@ def cloud(
 
 
 @pytest.fixture(scope="module")
-def openstack(cloud: Cloud) -> OpenStack:
-    """Run the client as admin; returns what it prints, as the JSON that it is where the command can give it."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
-    environment |= {
-        "OS_AUTH_URL": f"{cloud.url}/v3",
-        "OS_USERNAME": "admin",
-        "OS_PASSWORD": PASSWORD,
-        "OS_PROJECT_NAME": "admin",
-        "OS_USER_DOMAIN_ID": "default",
-        "OS_PROJECT_DOMAIN_ID": "default",
-    }
-
-    def run(command: str, *more: str, form: bool = True) -> Any:
-        words = [*command.split(), *more, *(["-f", "json"] if form else [])]
-        program = str(Path(sys.executable).parent / "openstack")
-        done = subprocess.run(
-            [program, *words], capture_output=True, text=True, env=environment, timeout=120, check=False
-        )
-        assert done.returncode == 0, f"openstack {' '.join(words)}\n{done.stdout}{done.stderr}\n{cloud.logs()[-3000:]}"
-        return json.loads(done.stdout) if form and done.stdout.strip() else done.stdout
-
-    return run
+def openstack(cloud: Cloud) -> StockClient:
+    return StockClient(f"{cloud.url}/v3", "admin", PASSWORD, "admin", cloud.logs)
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +62,7 @@ def console(client: Client, server: str) -> str:
     return str(client.act(server, os_getConsoleOutput={})["output"])
 
 
-def test_a_guest_lives_as_the_client_says(cloud: Cloud, client: Client, openstack: OpenStack) -> None:
+def test_a_guest_lives_as_the_client_says(cloud: Cloud, client: Client, openstack: StockClient) -> None:
     openstack("server group create --policy anti-affinity lone")
     made = openstack(
         "server create --image nano --flavor x.nano --nic none --config-drive True --property a=b --wait first"

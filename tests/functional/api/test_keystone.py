@@ -23,7 +23,8 @@ CONFIRMED = {
 
 @pytest.fixture
 def api(people: Path, bus: None, tmp_path: Path) -> Iterator[WholeAPI]:
-    (tmp_path / "api.conf").write_text(f"[keystone_authtoken]\nwww_authenticate_uri = {KEYSTONE}\n")
+    login = "auth_type = password\nauth_url = http://127.0.0.1:1/v3\nusername = n\npassword = p\n"
+    (tmp_path / "api.conf").write_text(f"[keystone_authtoken]\nwww_authenticate_uri = {KEYSTONE}\n{login}")
     made = WholeAPI(people, tmp_path, auth__strategy="keystone")
     yield made
     made.close()
@@ -61,3 +62,10 @@ def test_context_is_what_the_middleware_says() -> None:
     assert (context.user_id, context.project_id, context.auth_token) == ("u", "p", "t")
     assert context.roles == ["admin", "member", "reader"]
     assert context.request_id == "req-1"
+
+
+def test_a_keystone_that_cannot_be_asked_is_503_and_not_a_bad_token(api: WholeAPI) -> None:
+    answer = api.ask("GET", "/v2.1/flavors", user=None, headers={"X-Auth-Token": "gAAAA"})
+
+    assert answer.status_code == 503
+    assert "identity service" in answer.json["serviceUnavailable"]["message"]
