@@ -5,7 +5,11 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
 
-from nova_lite.virt.libvirt.host import cpu_info, guest_architectures
+import pytest
+
+pytest.importorskip("libvirt", reason="libvirt-python is not installed: pip install '.[libvirt]'")
+
+from nova_lite.virt.libvirt.host import cpu_info, guest_architectures  # noqa: E402 - needs libvirt
 
 CAPABILITIES = ElementTree.fromstring(
     """
