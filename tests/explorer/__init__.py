@@ -18,7 +18,7 @@ the tables' contents and by what each actor remembers (memory.py). After each st
 books with a replay of their own, written from the design and not from the code.
 
 A rule that is broken stops the search with the story of that one schedule. mistakes.py breaks the protocol in the six
-ways that its design warns of, and a test demands that each be caught.
+ways that its design warns of (and one more), and a test demands that each be caught.
 
 To add a case, write its books and actors in cases.py. A step is a whole transaction, since that is what the database
 guarantees; a mistake that lives inside one is written as two (``World.split``). Time stands still, and passes as a

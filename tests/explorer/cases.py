@@ -4,13 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from types import SimpleNamespace
 
 import sqlalchemy as sa
 
+from nova_lite.conductor.tasks import Tools
+from nova_lite.conductor.tasks.build import BuildTask
 from nova_lite.db import actions, allocations, grants, instances, operations
 from nova_lite.db.grants import GrantRequest
-from nova_lite.objects.build import Claim
+from nova_lite.objects.build import BuildOutcome, BuildRequest, Claim
+from nova_lite.objects.instance import RUNNING
+from nova_lite.objects.request_spec import RequestSpec
 from nova_lite.objects.resources import Resources
+from nova_lite.objects.selection import Selection
 from tests.explorer.world import LONG, Case, Host, Server, World, register
 
 Actors = Callable[[World], None]
@@ -159,6 +166,97 @@ def abandoned_grant(server: str) -> Actors:
     return actors
 
 
+class Conductor:
+    """A conductor with its real build task; its scheduler is a placer beside it, its messages go to ``world.mail``."""
+
+    def __init__(self, world: World, owner: str) -> None:
+        self._world = world
+        self._placer = world.placer()
+        leases = SimpleNamespace(owner=owner, seconds=LONG, let_go=lambda _uuids: None)
+        tools = Tools(world.conf, world.db, leases, self, self, self.hint)  # type: ignore[arg-type]
+        self.owner, self.task = owner, BuildTask(tools)
+
+    def select_destinations(self, _context: object, specs: Sequence[RequestSpec]) -> list[Selection]:
+        self._world.asked([spec.consumer for spec in specs])
+        answers = self._placer.place(specs)
+        self._world.answered(answers)
+        return answers
+
+    def build(self, _context: object, server: str, requests: Sequence[BuildRequest]) -> None:
+        self._world.mail.setdefault(server, []).extend(requests)
+
+    def hint(self, operations_hinted: Sequence[str]) -> None:
+        self._world.mail.setdefault("hints", []).extend(operations_hinted)
+
+    def serve_hints(self) -> None:
+        """Claim and drive what is hinted at, for ever."""
+        hints = self._world.mail.setdefault("hints", [])
+        while True:
+            self._world.wait_until("hears of a build", lambda: bool(hints))
+            hinted = [hints.pop(0)]
+            claimed = self._world.db.write(partial(operations.claim, uuids=hinted, owner=self.owner, lease=LONG))
+            self.task.drive(claimed)
+
+
+def first_conductor(server: str) -> Actors:
+    """Add the conductor that holds the operation of a server from the beginning."""
+
+    def actors(world: World) -> None:
+        def body() -> None:
+            own = Conductor(world, "conductor")
+            own.task.drive(world.db.read(partial(operations.get_many, uuids=[f"op-{server}"])))
+
+        world.add(f"the first conductor of {server}", body)
+
+    return actors
+
+
+def second_conductor(world: World) -> None:
+    """Add a conductor that takes operations over when their leases run out, once, and then hears all hints."""
+
+    def leases_run_out(conn: sa.Connection) -> None:
+        conn.execute(sa.text("UPDATE operations SET lease_expires_at = '2000-01-01 00:00:00.000000'"))
+
+    def body() -> None:
+        own = Conductor(world, "second")
+        world.db.write(leases_run_out)
+        own.task.drive(world.db.write(partial(operations.claim_abandoned, owner=own.owner, lease=LONG, limit=9)))
+        own.serve_hints()
+
+    world.add("the second conductor", body, mortal=False)
+
+
+def hinted_conductor(world: World) -> None:
+    """Add a conductor that hears hints."""
+    world.add("the hinted conductor", lambda: Conductor(world, "hinted").serve_hints(), mortal=False)
+
+
+def compute(host: str, fails: bool = False, reports: int = 1) -> Actors:
+    """Add a compute that builds what it is told to, and reports each outcome so many times.
+
+    :param fails: whether its builds fail.
+    """
+
+    def actors(world: World) -> None:
+        def body() -> None:
+            task = Conductor(world, f"for {host}").task
+            letters = world.mail.setdefault(host, [])
+            while True:
+                world.wait_until("hears of a build", lambda: bool(letters))
+                request = letters.pop(0)
+                server = request.instance.uuid
+                claim = Claim(request.operation, server, request.grant_id, request.node_id, host)
+                if task.consume([claim])[0].granted:
+                    if not fails:
+                        world.kept.setdefault("domains", {})[server, host] = True
+                    for _time in range(reports):
+                        task.finish([BuildOutcome(request.operation, server, host, not fails, RUNNING, "it failed")])
+
+        world.add(f"the compute {host}", body, mortal=False)
+
+    return actors
+
+
 PLACEMENT = [
     Case(
         "one place for two",
@@ -300,4 +398,36 @@ ENDINGS = [
     ),
 ]
 
-CASES = [*PLACEMENT, *GROUPS, *ENDINGS]
+BUILDS = [
+    Case(
+        "a lease is lost",
+        "A second conductor takes a build over while the first one still schedules it.",
+        [Host("h1", 1)],
+        [Server("a")],
+        together(first_conductor("a"), second_conductor, compute("h1")),
+        gives_back=True,
+        ends=True,
+    ),
+    Case(
+        "a lease is lost between two hosts",
+        "The two conductors may choose different hosts; one of them builds.",
+        [Host("h1", 1), Host("h2", 1)],
+        [Server("a")],
+        together(first_conductor("a"), second_conductor, compute("h1"), compute("h2")),
+        gives_back=True,
+        looked=True,
+        ends=True,
+    ),
+    Case(
+        "a failure is reported twice",
+        "One host fails and says so twice; meanwhile the other one may already build.",
+        [Host("h1", 1), Host("h2", 1)],
+        [Server("a")],
+        together(first_conductor("a"), hinted_conductor, compute("h1", fails=True, reports=2), compute("h2")),
+        gives_back=True,
+        ends=True,
+        daily=True,
+    ),
+]
+
+CASES = [*PLACEMENT, *GROUPS, *ENDINGS, *BUILDS]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The mistakes that the design warns of, each made again for the length of a test.
+"""The six mistakes that the design warns of, and one of this code's own, each made again for the length of a test.
 
 ``made`` changes the code in memory, as the mistake would have been written. ``change`` tells a world where one
 transaction is to be two, if the mistake lives between them.
@@ -16,7 +16,7 @@ from unittest import mock
 
 import sqlalchemy as sa
 
-from nova_lite.db import grants
+from nova_lite.db import grants, operations
 from nova_lite.db.allocations import _Consume
 from nova_lite.db.grants import GrantRequest
 from nova_lite.db.models import allocations as allocations_table
@@ -205,6 +205,14 @@ def retry_inside() -> Iterator[None]:
         yield
 
 
+# -- 7. an answer that comes after the lease was lost
+
+
+def late_answers_decide() -> AbstractContextManager[object]:
+    """Let a conductor end a build that another one has taken over meanwhile."""
+    return mock.patch.object(operations, "is_held", lambda _conn, _operation, _owner: True)
+
+
 MISTAKES = [
     Mistake(
         "order by the database's time, taken before the row is visible",
@@ -244,6 +252,12 @@ MISTAKES = [
         "double-booked",
         retry_inside,
         _split("allocations.consume", "takes_its_snapshot", _take_snapshot),
+    ),
+    Mistake(
+        "let an answer decide that comes after the lease was lost",
+        _case("a lease is lost"),
+        "and has no allocation there",
+        late_answers_decide,
     ),
 ]
 

@@ -122,6 +122,9 @@ class Books:
         home = {at for (of, at), count in members.items() if of == group and count}
         return policy != AFFINITY or not home or node in home
 
+    def has_allocation(self, server: str) -> bool:
+        return any(row[0] == server for row in self.rows["allocations"])
+
     def has_room(self, request: Request) -> bool:
         """Tell whether a server that asks now would find a place."""
         _holds, booked, members = self._replay(request.server)
@@ -178,6 +181,19 @@ def broken_at_the_end(after: Books, requests: Collection[Request], gives_back: b
         spawning = sum(row[1] == "building" and row[3] == node and row[0] in allocated for row in after.rows["servers"])
         if building != spawning:
             return f"{host} counts {building} builds in progress, and has {spawning}"
+    return None
+
+
+def broken_builds(after: Books, domains: Collection[tuple[str, str]], must_have_ended: bool) -> str | None:
+    """Return what is wrong with builds when all is over: domains are (server, host)."""
+    names = {row[0]: row[1] for row in after.rows["nodes"]}
+    allocated = {(row[0], names[row[2]]) for row in after.rows["allocations"]}
+    for server, host in domains:
+        if (server, host) not in allocated:
+            return f"server {server} runs on {host}, and has no allocation there"
+    active = [row[0] for row in after.rows["operations"] if row[1] == "active"]
+    if must_have_ended and active:
+        return f"{active[0]} is left active, and nobody works on it"
     return None
 
 

@@ -60,6 +60,10 @@ SENTENCES = {
     "builds.count_failure": "counts the failure against the host",
     "operations.claim_abandoned": "takes over what was abandoned",
     "operations.claim": "claims the operation",
+    "operations.get_many": "reads its operation",
+    "operations.finish": "ends the operation",
+    "operations.overdue": "asks which builds take too long",
+    "leases_run_out": "... the leases run out",
     "registry.compute_servers": "asks which computes are up",
     "finish_delete": "frees the books of the deleted server",
     "begin_delete": "accepts a delete",
@@ -91,7 +95,7 @@ class Case:
     anything else happens, so that their views are as old as can be; that saves most of the states of large cases.
     deaths is how many actors may die, each before any of its steps but the first. gives_back tells whether places
     become free in the case, by expiry, deletes or failures: then a "no" may be outdated at the end, and two grants may
-    hold until one of them is consumed.
+    hold until one of them is consumed. ends: every operation must have ended at the end.
     """
 
     name: str
@@ -104,6 +108,7 @@ class Case:
     looked: bool = False
     deaths: int = 0
     gives_back: bool = False
+    ends: bool = False
     daily: bool = False
 
 
@@ -150,6 +155,7 @@ class SteppedDatabase(Database):
 
 def _label(unit: Any) -> str:
     """Name a unit: module.function of the database layer where it is one, else the function's own name."""
+    unit = getattr(unit, "func", unit)
     code = unit.__code__
     if code.co_name != "<lambda>":
         module = unit.__module__.rpartition(".")[2]
@@ -418,7 +424,9 @@ class World:
                 request.ended = True
                 self.note(f"{answer.consumer} was scheduled by another meanwhile")
             else:
-                request.told_no = request.ended = True
+                # Of one that another has placed meanwhile, this decides nothing, and its user is not told.
+                request.told_no = not Books.read(self.db.raw).has_allocation(answer.consumer)
+                request.ended = True
                 self.note(f"{answer.consumer} is told: {answer.reason}")
 
     # -- state and story
@@ -452,7 +460,8 @@ class World:
     def broken_at_the_end(self) -> str | None:
         """Return the rule that does not hold now that nobody has anything left to do."""
         dead = [actor.name for actor in self.actors if actor.dead]
-        return rules.broken_at_the_end(self._now(), self.requests.values(), self.case.gives_back, bool(dead))
+        found = rules.broken_at_the_end(self._now(), self.requests.values(), self.case.gives_back, bool(dead))
+        return found or rules.broken_builds(self._now(), self.kept.get("domains", {}), self.case.ends)
 
     def story(self) -> list[str]:
         return self._story
