@@ -120,6 +120,9 @@ def fail(conn: sa.Connection, build: Build, message: str, *, owner: str | None =
         _lock_nodes(conn, [build.allocated_node])
     if not _lock_undeleted(conn, [build.instance.uuid]):
         return False
+    if owner is not None and not operations.is_held(conn, build.operation.uuid, owner):
+        # Whoever took it over while this waited for locks may have placed it: what was given back is theirs.
+        raise operations.Moved("another conductor took the build over")
     if keep_host and build.allocated_node is not None:
         _less_building(conn, Counter({build.allocated_node: 1}))
     if not operations.finish(conn, [build.operation.uuid], operations.FAILED, message):
