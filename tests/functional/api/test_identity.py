@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jwt
 import pytest
 
 from nova_lite import identity_file
@@ -179,3 +180,29 @@ def test_file_that_everybody_can_read_lets_nobody_in(moving: WholeAPI) -> None:
 
     assert answer.status_code == 401
     assert "users.yaml" not in answer.text
+
+
+def _forgeries(api: WholeAPI) -> dict[str, str]:
+    """Make tokens that claim to be root's, none of them signed with the cloud's key over what they say."""
+    good = api.token("alice")
+    header, payload, signature = good.split(".")
+    claims = jwt.decode(good, options={"verify_signature": False})
+    as_root = claims | {"sub": api.user["root"], "project": api.project["admin"]}
+    body = jwt.encode(as_root, "k" * 32, algorithm="HS256").split(".")[1]
+    return {
+        "no algorithm": jwt.encode(as_root, "", algorithm="none"),
+        "another key": jwt.encode(as_root, "k" * 32, algorithm="HS256"),
+        "another payload": f"{header}.{body}.{signature}",
+        "no signature": f"{header}.{payload}.",
+        "cut off": good[:-4],
+        "longer": f"{good}AAAA",
+    }
+
+
+@pytest.mark.parametrize(
+    "forgery",
+    ["no algorithm", "another key", "another payload", "no signature", "cut off", "longer"],
+)
+def test_forged_tokens_are_worth_nothing(api: WholeAPI, forgery: str) -> None:
+    headers = {"X-Auth-Token": _forgeries(api)[forgery]}
+    assert api.ask("GET", "/v2.1/flavors", user=None, headers=headers).status_code == 401
