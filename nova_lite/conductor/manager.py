@@ -14,7 +14,7 @@ from oslo_config import cfg
 from oslo_db import exception as db_exception
 from oslo_log import log
 
-from nova_lite import metrics, rpc
+from nova_lite import audit, metrics, rpc
 from nova_lite.batching import Batcher, answering_nothing
 from nova_lite.compute.rpcapi import ComputeAPI
 from nova_lite.conductor.leases import Leases
@@ -202,6 +202,7 @@ class ConductorService(Service):
         self._router = Router(self._conf, self._db)
         self._heartbeat = Heartbeat(self._conf, self._db, registry.CONDUCTOR)
         self._sweeper = Periodic("sweeper", self._conf.conductor.sweep_interval, self._router.sweep)
+        self._auditor = Periodic("audit", self._conf.conductor.audit_interval, self._audit)
         endpoint = Endpoint(self._conf, self._db, self._router)
         self._server = rpc.serve(rpc.CONDUCTOR, self._conf.host, endpoint, self._conf.rpc_workers)
 
@@ -209,6 +210,16 @@ class ConductorService(Service):
         self._server.stop()
         self._server.wait()
         self._sweeper.stop()
+        self._auditor.stop()
         self._router.stop()
         self._heartbeat.stop()
         self._db.close()
+
+    def _audit(self) -> None:
+        """Look for what is wrong in the books, and show it; mending is for a person to decide (nova-lite-manage)."""
+        found = audit.counts(self._db)
+        for kind, count in found.items():
+            metrics.AUDIT_FINDINGS.labels(kind).set(count)
+        wrong = {kind: count for kind, count in found.items() if count}
+        if wrong:
+            LOG.warning("audit findings=%s; see nova-lite-manage audit", wrong)

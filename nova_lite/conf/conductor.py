@@ -54,6 +54,14 @@ OPTIONS = [
         max=86400,
         help="Seconds for which a build waits while no scheduler answers; then it ends with an explanation.",
     ),
+    cfg.FloatOpt(
+        "audit_interval",
+        default=300.0,
+        min=1,
+        max=86400,
+        help="Seconds between two audits of the books for the metric nova_lite_audit_findings. They only look; each "
+        "reads all servers that are not deleted.",
+    ),
     cfg.IntOpt(
         "disable_after_build_failures",
         default=10,
