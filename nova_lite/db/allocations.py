@@ -24,6 +24,69 @@ from nova_lite.objects.group import AFFINITY, ANTI_AFFINITY
 from nova_lite.objects.ledger import GroupBooks, NodeBooks
 from nova_lite.objects.resources import Resources
 
+# Statements are built once, since building one costs more than executing it.
+_IDS: sa.BindParameter[Any] = sa.bindparam("ids", expanding=True)
+_UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
+_NODES_LOCKED = (
+    sa.select(
+        *grants_db.NODE_BOOKS_COLUMNS,
+        compute_nodes.c.host,
+        compute_nodes.c.node,
+        sa.type_coerce(now(), Timestamp).label("at"),
+    )
+    .where(compute_nodes.c.id.in_(_IDS))
+    .order_by(compute_nodes.c.id)
+    .with_for_update()
+)
+_NODE_IDS_LOCKED = (
+    sa.select(compute_nodes.c.id).where(compute_nodes.c.id.in_(_IDS)).order_by(compute_nodes.c.id).with_for_update()
+)
+_GRANTS_LOCKED = (
+    sa.select(grants, (grants.c.expires_at > now()).label("live")).where(grants.c.id.in_(_IDS)).with_for_update()
+)
+_GRANTS_DELETED = sa.delete(grants).where(grants.c.id.in_(_IDS))
+_BY_PURPOSE = sa.select(allocations.c.consumer, allocations.c.migration, allocations.c.node_id).where(
+    sa.tuple_(allocations.c.consumer, allocations.c.migration).in_(sa.bindparam("purposes", expanding=True))
+)
+_GROUPS_LOCKED = (
+    sa.select(server_groups.c.id).where(server_groups.c.id.in_(_IDS)).order_by(server_groups.c.id).with_for_update()
+)
+_INSTANCES_LOCKED = (
+    sa.select(instances.c.uuid, instances.c.task_state, instances.c.deleted)
+    .where(instances.c.uuid.in_(_UUIDS))
+    .order_by(instances.c.id)
+    .with_for_update()
+)
+_ACTIVE_LOCKED = (
+    sa.select(operations_table.c.uuid)
+    .where(operations_table.c.uuid.in_(_UUIDS), operations_table.c.status == operations.ACTIVE)
+    .with_for_update()
+)
+_INSERT = sa.insert(allocations)
+_NODE_BOOKED = (
+    sa.update(compute_nodes)
+    .where(compute_nodes.c.id == sa.bindparam("node_id"))
+    .values(
+        used_vcpus=sa.bindparam("vcpus"),
+        used_memory_mb=sa.bindparam("memory_mb"),
+        used_disk_gb=sa.bindparam("disk_gb"),
+        instances=compute_nodes.c.instances + sa.bindparam("count"),
+        building=compute_nodes.c.building + sa.bindparam("count"),
+        last_grant_ticket=sa.bindparam("grant_ticket"),
+        last_grant_at=sa.bindparam("at"),
+    )
+)
+_OWNERS_PLACED = (
+    sa.update(instances)
+    .where(instances.c.uuid.in_(_UUIDS))
+    .values(
+        host=sa.bindparam("new_host"),
+        node=sa.bindparam("new_node"),
+        node_id=sa.bindparam("new_node_id"),
+        task_state=states.SPAWNING,
+    )
+)
+
 
 def consume(conn: sa.Connection, claims: Sequence[Claim], lease: float) -> list[ClaimOutcome]:
     """Turn grants into allocations: the last gate, for a batch of builds.
@@ -66,52 +129,30 @@ class _Consume:
         ]
 
     def _lock_nodes(self) -> None:
-        statement = (
-            sa.select(
-                *grants_db.NODE_BOOKS_COLUMNS,
-                compute_nodes.c.host,
-                compute_nodes.c.node,
-                sa.type_coerce(now(), Timestamp).label("at"),
-            )
-            .where(compute_nodes.c.id.in_(sorted({claim.node_id for claim in self._claims})))
-            .order_by(compute_nodes.c.id)
-            .with_for_update()
-        )
-        rows = self._conn.execute(statement).all()
+        rows = self._conn.execute(_NODES_LOCKED, {"ids": sorted({claim.node_id for claim in self._claims})}).all()
         self._rows = {row[0]: row for row in rows}
         self._books: dict[int, NodeBooks] = {row[0]: grants_db.node_books(row) for row in rows}
         self._booked = {node_id: books.used for node_id, books in self._books.items()}
 
     def _read_grants(self) -> None:
-        live = grants.c.expires_at > now()
-        ids = [claim.grant_id for claim in self._claims]
-        found = self._conn.execute(sa.select(grants, live.label("live")).where(grants.c.id.in_(ids)).with_for_update())
+        found = self._conn.execute(_GRANTS_LOCKED, {"ids": [claim.grant_id for claim in self._claims]})
         self._grants = {row.id: row for row in found}
         purposes = [(claim.consumer, claim.migration) for claim in self._claims]
-        columns = (allocations.c.consumer, allocations.c.migration, allocations.c.node_id)
-        existing = sa.select(*columns).where(sa.tuple_(allocations.c.consumer, allocations.c.migration).in_(purposes))
-        self._existing = {(row[0], row[1]): row[2] for row in self._conn.execute(existing)}
+        existing = self._conn.execute(_BY_PURPOSE, {"purposes": purposes})
+        self._existing = {(row[0], row[1]): row[2] for row in existing}
 
     def _lock_groups(self) -> None:
         ids = sorted({row.group_id for row in self._grants.values() if row.group_id is not None})
         self._groups: dict[int, GroupBooks] = {}
         if ids:
-            self._conn.execute(
-                sa.select(server_groups.c.id)
-                .where(server_groups.c.id.in_(ids))
-                .order_by(server_groups.c.id)
-                .with_for_update()
-            ).all()
+            self._conn.execute(_GROUPS_LOCKED, {"ids": ids}).all()
             self._groups = grants_db.read_groups(self._conn, ids)
 
     def _read_instances(self) -> None:
-        uuids = [claim.consumer for claim in self._claims]
-        columns = (instances.c.uuid, instances.c.task_state, instances.c.deleted)
-        found = sa.select(*columns).where(instances.c.uuid.in_(uuids)).order_by(instances.c.id).with_for_update()
-        self._instances = {row.uuid: row for row in self._conn.execute(found)}
-        mine = operations_table.c.uuid.in_([claim.operation for claim in self._claims])
-        live = sa.select(operations_table.c.uuid).where(mine, operations_table.c.status == operations.ACTIVE)
-        self._active = {row[0] for row in self._conn.execute(live.with_for_update())}
+        found = self._conn.execute(_INSTANCES_LOCKED, {"uuids": [claim.consumer for claim in self._claims]})
+        self._instances = {row.uuid: row for row in found}
+        active = self._conn.execute(_ACTIVE_LOCKED, {"uuids": [claim.operation for claim in self._claims]})
+        self._active = {row[0] for row in active}
 
     def _judge(self, claim: Claim) -> str | None:
         """Return why the claim is refused, or None; a granted one is booked for the claims after it."""
@@ -198,28 +239,26 @@ class _Consume:
             }
             for _claim, grant in self._granted
         ]
-        self._conn.execute(sa.insert(allocations), rows)
-        self._conn.execute(sa.delete(grants).where(grants.c.id.in_([grant.id for _claim, grant in self._granted])))
+        self._conn.execute(_INSERT, rows)
+        self._conn.execute(_GRANTS_DELETED, {"ids": [grant.id for _claim, grant in self._granted]})
 
     def _write_nodes(self) -> None:
         by_node: dict[int, list[sa.Row[Any]]] = defaultdict(list)
         for _claim, grant in self._granted:
             by_node[grant.node_id].append(grant)
-        for node_id in sorted(by_node):
-            booked = self._booked[node_id]
-            self._conn.execute(
-                sa.update(compute_nodes)
-                .where(compute_nodes.c.id == node_id)
-                .values(
-                    used_vcpus=booked.vcpus,
-                    used_memory_mb=booked.memory_mb,
-                    used_disk_gb=booked.disk_gb,
-                    instances=compute_nodes.c.instances + len(by_node[node_id]),
-                    building=compute_nodes.c.building + len(by_node[node_id]),
-                    last_grant_ticket=max(grant.ticket for grant in by_node[node_id]),
-                    last_grant_at=self._rows[node_id].at,
-                )
-            )
+        rows = [
+            {
+                "node_id": node_id,
+                "vcpus": self._booked[node_id].vcpus,
+                "memory_mb": self._booked[node_id].memory_mb,
+                "disk_gb": self._booked[node_id].disk_gb,
+                "count": len(mine),
+                "grant_ticket": max(grant.ticket for grant in mine),
+                "at": self._rows[node_id].at,
+            }
+            for node_id, mine in sorted(by_node.items())
+        ]
+        self._conn.execute(_NODE_BOOKED, rows)
 
     def _write_owners(self, taken: Sequence[Claim]) -> None:
         by_node: dict[int, list[str]] = defaultdict(list)
@@ -228,16 +267,31 @@ class _Consume:
                 by_node[claim.node_id].append(claim.consumer)
         for node_id, consumers in sorted(by_node.items()):
             row = self._rows[node_id]
-            self._conn.execute(
-                sa.update(instances)
-                .where(instances.c.uuid.in_(consumers))
-                .values(host=row.host, node=row.node, node_id=node_id, task_state=states.SPAWNING)
-            )
+            place = {"new_host": row.host, "new_node": row.node, "new_node_id": node_id}
+            self._conn.execute(_OWNERS_PLACED, {"uuids": consumers, **place})
         by_server: dict[str, list[str]] = defaultdict(list)
         for claim in taken:
             by_server[claim.server].append(claim.operation)
         for server, mine in by_server.items():
             operations.hand_over(self._conn, mine, server, "building", self._lease)
+
+
+_NODES_OF_CONSUMERS = sa.select(allocations.c.node_id).where(allocations.c.consumer.in_(_UUIDS))
+_HELD_LOCKED = (
+    sa.select(allocations).where(allocations.c.consumer.in_(_UUIDS), allocations.c.node_id.in_(_IDS)).with_for_update()
+)
+_DELETED = sa.delete(allocations).where(allocations.c.id.in_(_IDS))
+_NODE_FREED = (
+    sa.update(compute_nodes)
+    .where(compute_nodes.c.id == sa.bindparam("node_id"))
+    .values(
+        used_vcpus=compute_nodes.c.used_vcpus - sa.bindparam("vcpus"),
+        used_memory_mb=compute_nodes.c.used_memory_mb - sa.bindparam("memory_mb"),
+        used_disk_gb=compute_nodes.c.used_disk_gb - sa.bindparam("disk_gb"),
+        instances=compute_nodes.c.instances - sa.bindparam("count"),
+        building=compute_nodes.c.building - sa.bindparam("builds"),
+    )
+)
 
 
 def release(conn: sa.Connection, consumers: Iterable[str], *, were_building: bool = False) -> dict[str, int]:
@@ -250,30 +304,26 @@ def release(conn: sa.Connection, consumers: Iterable[str], *, were_building: boo
     """
     wanted = sorted(set(consumers))
     grants_db.remove_of_consumers(conn, wanted)
-    mine = allocations.c.consumer.in_(wanted)
-    node_ids = sorted({row[0] for row in conn.execute(sa.select(allocations.c.node_id).where(mine))})
+    node_ids = sorted({row[0] for row in conn.execute(_NODES_OF_CONSUMERS, {"uuids": wanted})})
     if not node_ids:
         return {}
-    conn.execute(
-        sa.select(compute_nodes.c.id)
-        .where(compute_nodes.c.id.in_(node_ids))
-        .order_by(compute_nodes.c.id)
-        .with_for_update()
-    ).all()
-    here = sa.and_(mine, allocations.c.node_id.in_(node_ids))
-    held = conn.execute(sa.select(allocations).where(here).with_for_update()).all()
-    conn.execute(sa.delete(allocations).where(allocations.c.id.in_([row.id for row in held])))
+    conn.execute(_NODE_IDS_LOCKED, {"ids": node_ids}).all()
+    held = conn.execute(_HELD_LOCKED, {"uuids": wanted, "ids": node_ids}).all()
+    conn.execute(_DELETED, {"ids": [row.id for row in held]})
     by_node: dict[int, list[sa.Row[Any]]] = defaultdict(list)
     for row in held:
         by_node[row.node_id].append(row)
-    for node_id, rows in sorted(by_node.items()):
-        values = {
-            "used_vcpus": compute_nodes.c.used_vcpus - sum(row.vcpus for row in rows),
-            "used_memory_mb": compute_nodes.c.used_memory_mb - sum(row.memory_mb for row in rows),
-            "used_disk_gb": compute_nodes.c.used_disk_gb - sum(row.disk_gb for row in rows),
-            "instances": compute_nodes.c.instances - len(rows),
+    freed = [
+        {
+            "node_id": node_id,
+            "vcpus": sum(row.vcpus for row in rows),
+            "memory_mb": sum(row.memory_mb for row in rows),
+            "disk_gb": sum(row.disk_gb for row in rows),
+            "count": len(rows),
+            "builds": len(rows) if were_building else 0,
         }
-        if were_building:
-            values["building"] = compute_nodes.c.building - len(rows)
-        conn.execute(sa.update(compute_nodes).where(compute_nodes.c.id == node_id).values(**values))
+        for node_id, rows in sorted(by_node.items())
+    ]
+    if freed:
+        conn.execute(_NODE_FREED, freed)
     return {row.consumer: row.node_id for row in held}

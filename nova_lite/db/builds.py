@@ -51,14 +51,39 @@ class Build:
         return tuple(attempt["host"] for attempt in self.attempts)
 
 
+# Statements are built once, since building one costs more than executing it.
+_UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
+_HELD = sa.select(allocations_table.c.consumer, allocations_table.c.node_id).where(
+    allocations_table.c.consumer.in_(_UUIDS), allocations_table.c.migration == ""
+)
+_ACTIVE = sa.select(operations_table.c.uuid, operations_table.c.id).where(
+    operations_table.c.uuid.in_(_UUIDS), operations_table.c.status == operations.ACTIVE
+)
+_NODES_LOCKED = (
+    sa.select(compute_nodes.c.id)
+    .where(compute_nodes.c.id.in_(sa.bindparam("ids", expanding=True)))
+    .order_by(compute_nodes.c.id)
+    .with_for_update()
+)
+_INSTANCES_LOCKED = (
+    sa.select(instances_table.c.uuid, instances_table.c.task_state, instances_table.c.deleted)
+    .where(instances_table.c.uuid.in_(_UUIDS))
+    .order_by(instances_table.c.id)
+    .with_for_update()
+)
+
+_LESS_BUILDING = (
+    sa.update(compute_nodes)
+    .where(compute_nodes.c.id == sa.bindparam("node_id"))
+    .values(building=compute_nodes.c.building - sa.bindparam("count"))
+)
+
+
 def gather(conn: sa.Connection, claimed: Sequence[Operation]) -> list[Build]:
     """Read the instances, groups and allocations of claimed create operations; deleted instances are left out."""
     rows = {row.uuid: row for row in instances.get_many(conn, [operation.instance_uuid for operation in claimed])}
     groups = instances.groups_of(conn, rows.values())
-    held = sa.select(allocations_table.c.consumer, allocations_table.c.node_id).where(
-        allocations_table.c.consumer.in_(list(rows)), allocations_table.c.migration == ""
-    )
-    nodes = {row[0]: row[1] for row in conn.execute(held)}
+    nodes = {row[0]: row[1] for row in conn.execute(_HELD, {"uuids": list(rows)})}
     return [
         Build(operation, row, groups.get(row.group_id or 0), nodes.get(row.uuid))
         for operation in claimed
@@ -151,10 +176,7 @@ def complete(conn: sa.Connection, outcomes: Sequence[BuildOutcome]) -> list[str]
     One statement per kind of row and power state, whatever the number of builds.
     """
     consumers = [outcome.consumer for outcome in outcomes]
-    held = sa.select(allocations_table.c.consumer, allocations_table.c.node_id).where(
-        allocations_table.c.consumer.in_(consumers), allocations_table.c.migration == ""
-    )
-    nodes = {row[0]: row[1] for row in conn.execute(held)}
+    nodes = {row[0]: row[1] for row in conn.execute(_HELD, {"uuids": consumers})}
     active = _active(conn, [outcome.operation for outcome in outcomes])
     mine = [outcome for outcome in outcomes if outcome.operation in active and outcome.consumer in nodes]
     if not mine:
@@ -233,33 +255,20 @@ def count_failure(conn: sa.Connection, host: str, threshold: int) -> bool:
 
 
 def _active(conn: sa.Connection, operation_uuids: Sequence[str]) -> dict[str, int]:
-    statement = sa.select(operations_table.c.uuid, operations_table.c.id).where(
-        operations_table.c.uuid.in_(operation_uuids), operations_table.c.status == operations.ACTIVE
-    )
-    return {row[0]: row[1] for row in conn.execute(statement)}
+    return {row[0]: row[1] for row in conn.execute(_ACTIVE, {"uuids": operation_uuids})}
 
 
 def _lock_nodes(conn: sa.Connection, node_ids: Iterable[int]) -> None:
-    ids = sorted(set(node_ids))
-    statement = sa.select(compute_nodes.c.id).where(compute_nodes.c.id.in_(ids)).order_by(compute_nodes.c.id)
-    conn.execute(statement.with_for_update()).all()
+    conn.execute(_NODES_LOCKED, {"ids": sorted(set(node_ids))}).all()
 
 
 def _less_building(conn: sa.Connection, counts: Counter[int], succeeded: bool = False) -> None:
-    for node_id, count in sorted(counts.items()):
-        values: dict[str, Any] = {"building": compute_nodes.c.building - count}
-        if succeeded:
-            values["failed_builds"] = 0
-        conn.execute(sa.update(compute_nodes).where(compute_nodes.c.id == node_id).values(**values))
+    rows = [{"node_id": node_id, "count": count} for node_id, count in sorted(counts.items())]
+    if rows:
+        conn.execute(_LESS_BUILDING.values(failed_builds=0) if succeeded else _LESS_BUILDING, rows)
 
 
 def _lock_undeleted(conn: sa.Connection, uuids: Sequence[str]) -> set[str]:
     """Lock the instances, and return those that nobody deletes."""
-    statement = (
-        sa.select(instances_table.c.uuid, instances_table.c.task_state, instances_table.c.deleted)
-        .where(instances_table.c.uuid.in_(uuids))
-        .order_by(instances_table.c.id)
-        .with_for_update()
-    )
-    rows = conn.execute(statement)
+    rows = conn.execute(_INSTANCES_LOCKED, {"uuids": uuids})
     return {row.uuid for row in rows if not row.deleted and row.task_state != states.DELETING}

@@ -17,6 +17,7 @@ import sqlalchemy as sa
 
 from nova_lite.db.clock import Timestamp, now
 from nova_lite.db.models import allocations, compute_nodes, grants, server_groups
+from nova_lite.objects.group import AFFINITY
 from nova_lite.objects.ledger import Grant, GroupBooks, Ledger, NodeBooks
 from nova_lite.objects.resources import Resources
 
@@ -32,6 +33,32 @@ class GrantRequest:
     group_id: int | None = None
 
 
+# Statements are built once, since building one costs more than executing it.
+_IDS: sa.BindParameter[Any] = sa.bindparam("ids", expanding=True)
+_NODES_LOCKED = (
+    sa.select(compute_nodes.c.id, compute_nodes.c.ticket, sa.type_coerce(now(), Timestamp))
+    .where(compute_nodes.c.id.in_(_IDS))
+    .order_by(compute_nodes.c.id)
+    .with_for_update()
+)
+_GROUPS_LOCKED = (
+    sa.select(server_groups.c.id, server_groups.c.ticket)
+    .where(server_groups.c.id.in_(_IDS))
+    .order_by(server_groups.c.id)
+    .with_for_update()
+)
+_TICKETS_RAISED = {
+    table: sa.update(table)
+    .where(table.c.id.in_(_IDS))
+    .values(ticket=table.c.ticket + sa.bindparam("count"), updated_at=now())
+    for table in (compute_nodes, server_groups)
+}
+_PURPOSES_DELETED = sa.delete(grants).where(
+    sa.tuple_(grants.c.consumer, grants.c.migration).in_(sa.bindparam("purposes", expanding=True))
+)
+_INSERT = sa.insert(grants)
+
+
 def write(conn: sa.Connection, requests: Sequence[GrantRequest], lifetime: float) -> list[int | None]:
     """Write a grant for each request whose node still exists, each with the next ticket of its node and group.
 
@@ -45,8 +72,7 @@ def write(conn: sa.Connection, requests: Sequence[GrantRequest], lifetime: float
     """
     nodes, at = _lock_nodes(conn, {request.node_id for request in requests})
     groups = _lock_groups(conn, {request.group_id for request in requests if request.group_id is not None})
-    purposes = [(request.consumer, request.migration) for request in requests]
-    conn.execute(sa.delete(grants).where(sa.tuple_(grants.c.consumer, grants.c.migration).in_(purposes)))
+    conn.execute(_PURPOSES_DELETED, {"purposes": [(request.consumer, request.migration) for request in requests]})
     rows = [
         {
             "consumer": request.consumer,
@@ -69,12 +95,8 @@ def write(conn: sa.Connection, requests: Sequence[GrantRequest], lifetime: float
     # Tickets need not be without gaps: raising all rows by the batch's size takes one statement.
     for table, locked in ((compute_nodes, nodes), (server_groups, groups)):
         if locked:
-            conn.execute(
-                sa.update(table)
-                .where(table.c.id.in_(list(locked)))
-                .values(ticket=table.c.ticket + len(requests), updated_at=now())
-            )
-    conn.execute(sa.insert(grants), rows)
+            conn.execute(_TICKETS_RAISED[table], {"ids": list(locked), "count": len(requests)})
+    conn.execute(_INSERT, rows)
     return [
         nodes[request.node_id] + place if request.node_id in nodes else None
         for place, request in enumerate(requests, start=1)
@@ -82,13 +104,7 @@ def write(conn: sa.Connection, requests: Sequence[GrantRequest], lifetime: float
 
 
 def _lock_nodes(conn: sa.Connection, ids: Iterable[int]) -> tuple[dict[int, int], datetime]:
-    statement = (
-        sa.select(compute_nodes.c.id, compute_nodes.c.ticket, sa.type_coerce(now(), Timestamp))
-        .where(compute_nodes.c.id.in_(sorted(ids)))
-        .order_by(compute_nodes.c.id)
-        .with_for_update()
-    )
-    rows = conn.execute(statement).all()
+    rows = conn.execute(_NODES_LOCKED, {"ids": sorted(ids)}).all()
     return {row[0]: row[1] for row in rows}, rows[-1][2] if rows else datetime.min
 
 
@@ -96,13 +112,7 @@ def _lock_groups(conn: sa.Connection, ids: Iterable[int | None]) -> dict[int | N
     wanted = sorted(group_id for group_id in ids if group_id is not None)
     if not wanted:
         return {}
-    statement = (
-        sa.select(server_groups.c.id, server_groups.c.ticket)
-        .where(server_groups.c.id.in_(wanted))
-        .order_by(server_groups.c.id)
-        .with_for_update()
-    )
-    return {row[0]: row[1] for row in conn.execute(statement)}
+    return {row[0]: row[1] for row in conn.execute(_GROUPS_LOCKED, {"ids": wanted})}
 
 
 _GRANT_COLUMNS = (
@@ -119,7 +129,7 @@ _GRANT_COLUMNS = (
 )
 
 
-def _grant(row: Any) -> Grant:
+def grant_of(row: Any) -> Grant:
     amounts = Resources(row.vcpus, row.memory_mb, row.disk_gb)
     return Grant(row.id, row.consumer, row.migration, row.node_id, row.ticket, amounts, row.group_id, row.group_ticket)
 
@@ -147,62 +157,77 @@ def node_books(row: Sequence[float]) -> NodeBooks:
     return NodeBooks(int(row[0]), capacity, Resources(int(row[10]), int(row[11]), int(row[12])))
 
 
+_NODES_READ = sa.select(*NODE_BOOKS_COLUMNS).where(compute_nodes.c.id.in_(_IDS))
+_GRANTS_OF_NODES = sa.select(*_GRANT_COLUMNS).where(grants.c.node_id.in_(_IDS))
+_GRANTS_OF_GROUPS = sa.select(*_GRANT_COLUMNS).where(grants.c.group_id.in_(_IDS))
+_GROUPS_READ = sa.select(server_groups.c.id, server_groups.c.policy, server_groups.c.max_server_per_host).where(
+    server_groups.c.id.in_(_IDS)
+)
+_MEMBERS = (
+    sa.select(allocations.c.group_id, allocations.c.node_id, sa.func.count(sa.distinct(allocations.c.consumer)))
+    .where(allocations.c.group_id.in_(_IDS))
+    .group_by(allocations.c.group_id, allocations.c.node_id)
+)
+
+
 def read_ledger(conn: sa.Connection, node_ids: Iterable[int], group_ids: Iterable[int] = ()) -> Ledger:
     """Read what is needed to judge every grant on the nodes and in the groups; to be called in a ``Database.read``.
 
     Follows grants of affinity groups to the group's other grants and their nodes, until nothing new turns up; that is
-    at most a step or two, since few first members of affinity groups are in flight at once. Grants past their expiry
-    still count: only their deletion ends them, so that all who replay agree.
+    at most a step or two, since few first members of affinity groups are in flight at once. Other rules are a matter
+    of single nodes, and their groups' grants elsewhere are left out. Grants past their expiry still count: only their
+    deletion ends them, so that all who replay agree.
     """
     nodes: dict[int, NodeBooks] = {}
     groups: dict[int, GroupBooks] = {}
     found: dict[int, Grant] = {}
     new_nodes, new_groups = set(node_ids), set(group_ids)
+    asked_nodes, asked_groups = set(new_nodes), set(new_groups)
     while new_nodes or new_groups:
-        by_node, by_group = list(new_nodes), list(new_groups)
-        if by_node:
-            statement = sa.select(*NODE_BOOKS_COLUMNS).where(compute_nodes.c.id.in_(by_node))
-            nodes.update((row[0], node_books(row)) for row in conn.execute(statement))
-        if by_group:
-            groups.update(read_groups(conn, by_group))
-        mine: sa.ColumnElement[bool] = grants.c.node_id.in_(by_node)
-        if by_group:
-            mine = sa.or_(mine, grants.c.group_id.in_(by_group))
-        for row in conn.execute(sa.select(*_GRANT_COLUMNS).where(mine)):
-            found[row[0]] = _grant(row)
-        seen_groups = {grant.group_id for grant in found.values() if grant.group_id is not None}
-        new_groups = seen_groups - groups.keys() - set(by_group)
-        new_nodes = {grant.node_id for grant in found.values()} - nodes.keys() - set(by_node)
+        rows: list[sa.Row[Any]] = []
+        if new_nodes:
+            ids = {"ids": sorted(new_nodes)}
+            nodes.update((row[0], node_books(row)) for row in conn.execute(_NODES_READ, ids))
+            rows += conn.execute(_GRANTS_OF_NODES, ids)
+        if new_groups:
+            read = read_groups(conn, sorted(new_groups))
+            groups.update(read)
+            homes = [group.id for group in read.values() if group.policy == AFFINITY]
+            if homes:
+                rows += conn.execute(_GRANTS_OF_GROUPS, {"ids": homes})
+        found.update((row[0], grant_of(row)) for row in rows)
+        new_groups = {row.group_id for row in rows if row.group_id is not None} - asked_groups
+        new_nodes = {row.node_id for row in rows} - asked_nodes
+        asked_groups |= new_groups
+        asked_nodes |= new_nodes
     return Ledger(nodes, groups, tuple(found.values()))
 
 
 def read_groups(conn: sa.Connection, ids: Sequence[int]) -> dict[int, GroupBooks]:
     """Read the groups with their allocated members by node."""
     members: dict[int, dict[int, int]] = {group_id: {} for group_id in ids}
-    statement = (
-        sa.select(allocations.c.group_id, allocations.c.node_id, sa.func.count(sa.distinct(allocations.c.consumer)))
-        .where(allocations.c.group_id.in_(ids))
-        .group_by(allocations.c.group_id, allocations.c.node_id)
-    )
-    for group_id, node_id, count in conn.execute(statement):
+    for group_id, node_id, count in conn.execute(_MEMBERS, {"ids": ids}):
         members[group_id or 0][node_id] = count
-    columns = (server_groups.c.id, server_groups.c.policy, server_groups.c.max_server_per_host)
-    rows = conn.execute(sa.select(*columns).where(server_groups.c.id.in_(ids)))
+    rows = conn.execute(_GROUPS_READ, {"ids": ids})
     return {row[0]: GroupBooks(row[0], row[1], row[2], members[row[0]]) for row in rows}
 
 
 def read_whole_ledger(conn: sa.Connection, group_ids: Iterable[int] = ()) -> Ledger:
     """Read all nodes and all live grants from one snapshot: what a "no valid host" must be founded on."""
     nodes = {row[0]: node_books(row) for row in conn.execute(sa.select(*NODE_BOOKS_COLUMNS))}
-    found = tuple(_grant(row) for row in conn.execute(sa.select(*_GRANT_COLUMNS)))
+    found = tuple(grant_of(row) for row in conn.execute(sa.select(*_GRANT_COLUMNS)))
     ids = {grant.group_id for grant in found if grant.group_id is not None} | set(group_ids)
     return Ledger(nodes, read_groups(conn, sorted(ids)) if ids else {}, found)
+
+
+_LOST_DELETED = sa.delete(grants).where(grants.c.id.in_(_IDS))
+_TOUCHED = sa.update(compute_nodes).where(compute_nodes.c.id.in_(_IDS)).values(updated_at=now())
 
 
 def remove(conn: sa.Connection, lost: Sequence[Grant]) -> None:
     """Delete grants that their owner gives up, and touch their nodes so that every view looks again."""
     _touch(conn, {grant.node_id for grant in lost})
-    conn.execute(sa.delete(grants).where(grants.c.id.in_([grant.id for grant in lost])))
+    conn.execute(_LOST_DELETED, {"ids": [grant.id for grant in lost]})
 
 
 def remove_of_consumers(conn: sa.Connection, consumers: Sequence[str]) -> int:
@@ -229,7 +254,7 @@ def expire(conn: sa.Connection) -> Counter[int]:
 
 
 def _touch(conn: sa.Connection, node_ids: Iterable[int]) -> None:
-    conn.execute(sa.update(compute_nodes).where(compute_nodes.c.id.in_(sorted(node_ids))).values(updated_at=now()))
+    conn.execute(_TOUCHED, {"ids": sorted(node_ids)})
 
 
 def occupancy(conn: sa.Connection, group_ids: Sequence[int]) -> dict[int, Counter[int]]:

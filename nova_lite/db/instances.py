@@ -148,6 +148,10 @@ _TIME_AND_DONE = sa.select(sa.type_coerce(now(), Timestamp), _first)
 _INSERT = sa.insert(instances)
 _BY_UUID = sa.select(*COLUMNS).where(instances.c.uuid == sa.bindparam("uuid"))
 _LOCKED = _BY_UUID.with_for_update()
+_BY_UUIDS = (
+    sa.select(*COLUMNS).where(instances.c.uuid.in_(sa.bindparam("uuids", expanding=True))).order_by(instances.c.id)
+)
+_UNDELETED_BY_UUIDS = _BY_UUIDS.where(instances.c.deleted == 0)
 
 # The states in which a user may change what is written down of a server.
 AT_REST = (objects.ACTIVE, objects.PAUSED, "suspended", objects.STOPPED)
@@ -297,10 +301,8 @@ def get(conn: sa.Connection, uuid: str, include_deleted: bool = False) -> Instan
 
 def get_many(conn: sa.Connection, uuids: Sequence[str], include_deleted: bool = False) -> list[Instance]:
     """Return those of the instances that exist, the oldest first."""
-    statement = sa.select(*COLUMNS).where(instances.c.uuid.in_(uuids)).order_by(instances.c.id)
-    if not include_deleted:
-        statement = statement.where(instances.c.deleted == 0)
-    return [Instance._make(row) for row in conn.execute(statement)]
+    statement = _BY_UUIDS if include_deleted else _UNDELETED_BY_UUIDS
+    return [Instance._make(row) for row in conn.execute(statement, {"uuids": uuids})]
 
 
 def lock_any(conn: sa.Connection, uuid: str) -> Instance | None:

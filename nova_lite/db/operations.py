@@ -17,7 +17,7 @@ from typing import Any
 import sqlalchemy as sa
 from oslo_db import exception as db_exception
 
-from nova_lite.db.clock import Timestamp, now
+from nova_lite.db.clock import Timestamp, later, microseconds, now
 from nova_lite.db.models import operation_steps, operations
 
 ACTIVE, SUCCEEDED, FAILED, CANCELLED = "active", "succeeded", "failed", "cancelled"
@@ -77,6 +77,54 @@ def _operation(row: sa.Row[Any]) -> Operation:
     return Operation(**values)
 
 
+# Statements are built once, since building one costs more than executing it.
+_UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
+_IDS: sa.BindParameter[Any] = sa.bindparam("ids", expanding=True)
+_ACTIVE = sa.and_(operations.c.uuid.in_(_UUIDS), operations.c.status == ACTIVE)
+_INSERT = sa.insert(operations)
+_FREE = (
+    sa.select(*_COLUMNS)
+    .where(_ACTIVE, sa.or_(operations.c.owner.is_(None), operations.c.lease_expires_at < now()))
+    .order_by(operations.c.id)
+    .with_for_update()
+)
+_TAKE = (
+    sa.update(operations)
+    .where(operations.c.id.in_(_IDS))
+    .values(owner=sa.bindparam("new_owner"), lease_expires_at=later("lease"), updated_at=operations.c.updated_at)
+)
+_HAND_OVER = (
+    sa.update(operations)
+    .where(_ACTIVE)
+    .values(
+        owner=sa.bindparam("new_owner"),
+        step=sa.bindparam("new_step"),
+        lease_expires_at=later("lease"),
+        updated_at=now(),
+    )
+)
+_STILL_ACTIVE = sa.select(operations.c.uuid).where(_ACTIVE).with_for_update()
+_FINISH = (
+    sa.update(operations)
+    .where(operations.c.uuid.in_(_UUIDS))
+    .values(
+        status=sa.bindparam("new_status"),
+        message=sa.bindparam("new_message"),
+        owner=None,
+        finished_at=now(),
+        updated_at=now(),
+    )
+)
+_BY_UUIDS = sa.select(*_COLUMNS).where(operations.c.uuid.in_(_UUIDS)).order_by(operations.c.id)
+_TIME = sa.select(sa.type_coerce(now(), Timestamp))
+_ADD_STEPS = sa.insert(operation_steps)
+_FINISH_STEPS = (
+    sa.update(operation_steps)
+    .where(operation_steps.c.operation_id.in_(_IDS), operation_steps.c.finished_at.is_(None))
+    .values(finished_at=now(), result=sa.bindparam("new_result"), details=sa.bindparam("new_details"))
+)
+
+
 def add(
     conn: sa.Connection,
     kind: str,
@@ -113,7 +161,7 @@ def add(
         }
         for instance_uuid in instance_uuids
     ]
-    conn.execute(sa.insert(operations), rows)
+    conn.execute(_INSERT, rows)
     return [str(row["uuid"]) for row in rows]
 
 
@@ -122,19 +170,8 @@ def claim(conn: sa.Connection, uuids: Sequence[str], owner: str, lease: float) -
 
     A compare-and-set: of two owners that ask for one operation at once, one gets it.
     """
-    free = sa.and_(
-        operations.c.uuid.in_(uuids),
-        operations.c.status == ACTIVE,
-        sa.or_(operations.c.owner.is_(None), operations.c.lease_expires_at < now()),
-    )
-    locked = conn.execute(sa.select(*_COLUMNS).where(free).order_by(operations.c.id).with_for_update()).all()
-    if locked:
-        conn.execute(
-            sa.update(operations)
-            .where(operations.c.id.in_([row[0] for row in locked]))
-            .values(owner=owner, lease_expires_at=now(lease), updated_at=operations.c.updated_at)
-        )
-    return [_operation(row) for row in locked]
+    locked = conn.execute(_FREE, {"uuids": uuids}).all()
+    return _take(conn, locked, owner, lease)
 
 
 def claim_abandoned(conn: sa.Connection, owner: str, lease: float, limit: int) -> list[Operation]:
@@ -142,22 +179,20 @@ def claim_abandoned(conn: sa.Connection, owner: str, lease: float, limit: int) -
     abandoned = sa.and_(operations.c.status == ACTIVE, operations.c.lease_expires_at < now())
     statement = sa.select(*_COLUMNS).where(abandoned).order_by(operations.c.lease_expires_at).limit(limit)
     locked = conn.execute(statement.with_for_update(skip_locked=True)).all()
+    return _take(conn, locked, owner, lease)
+
+
+def _take(conn: sa.Connection, locked: Sequence[sa.Row[Any]], owner: str, lease: float) -> list[Operation]:
     if locked:
-        conn.execute(
-            sa.update(operations)
-            .where(operations.c.id.in_([row[0] for row in locked]))
-            .values(owner=owner, lease_expires_at=now(lease), updated_at=operations.c.updated_at)
-        )
+        ids = [row[0] for row in locked]
+        conn.execute(_TAKE, {"ids": ids, "new_owner": owner, "lease": microseconds(lease)})
     return [_operation(row) for row in locked]
 
 
 def hand_over(conn: sa.Connection, uuids: Sequence[str], owner: str, step: str, lease: float) -> None:
     """Note who works on active operations from now on, and at which step they are."""
-    conn.execute(
-        sa.update(operations)
-        .where(operations.c.uuid.in_(uuids), operations.c.status == ACTIVE)
-        .values(owner=owner, step=step, lease_expires_at=now(lease), updated_at=now())
-    )
+    values = {"new_owner": owner, "new_step": step, "lease": microseconds(lease)}
+    conn.execute(_HAND_OVER, {"uuids": uuids, **values})
 
 
 def renew(conn: sa.Connection, uuids: Sequence[str], owner: str, lease: float) -> None:
@@ -207,14 +242,9 @@ def older(conn: sa.Connection, uuids: Sequence[str], seconds: float) -> set[str]
 
 def finish(conn: sa.Connection, uuids: Sequence[str], status: str, message: str | None = None) -> list[str]:
     """End those of the operations that are still active; return their uuids."""
-    mine = sa.and_(operations.c.uuid.in_(uuids), operations.c.status == ACTIVE)
-    ended = [row[0] for row in conn.execute(sa.select(operations.c.uuid).where(mine).with_for_update())]
+    ended = [row[0] for row in conn.execute(_STILL_ACTIVE, {"uuids": uuids})]
     if ended:
-        conn.execute(
-            sa.update(operations)
-            .where(operations.c.uuid.in_(ended))
-            .values(status=status, message=message, owner=None, finished_at=now(), updated_at=now())
-        )
+        conn.execute(_FINISH, {"uuids": ended, "new_status": status, "new_message": message})
     return ended
 
 
@@ -234,13 +264,12 @@ def get(conn: sa.Connection, operation_uuid: str) -> Operation | None:
 
 
 def get_many(conn: sa.Connection, uuids: Sequence[str]) -> list[Operation]:
-    rows = conn.execute(sa.select(*_COLUMNS).where(operations.c.uuid.in_(uuids)).order_by(operations.c.id))
-    return [_operation(row) for row in rows]
+    return [_operation(row) for row in conn.execute(_BY_UUIDS, {"uuids": uuids})]
 
 
 def database_time(conn: sa.Connection) -> datetime.datetime:
     """Return the database's time, for rows that are written many at once: a literal keeps them in one statement."""
-    return conn.execute(sa.select(sa.type_coerce(now(), Timestamp))).scalar_one()
+    return conn.execute(_TIME).scalar_one()
 
 
 def add_steps(
@@ -261,7 +290,7 @@ def add_steps(
         {"operation_id": i, "event": event, "host": host, "started_at": at, **ending}
         for i, host in zip(operation_ids, hosts or [None] * len(operation_ids), strict=True)
     ]
-    conn.execute(sa.insert(operation_steps), rows)
+    conn.execute(_ADD_STEPS, rows)
 
 
 def drop_open_steps(conn: sa.Connection, operation_ids: Sequence[int]) -> None:
@@ -278,14 +307,8 @@ def finish_steps(
     host: str | None = None,
 ) -> None:
     """End the open steps of the operations; result is Success or Error, as the API shows it."""
-    values: dict[str, Any] = {"finished_at": now(), "result": result, "details": details}
-    if host is not None:
-        values["host"] = host
-    conn.execute(
-        sa.update(operation_steps)
-        .where(operation_steps.c.operation_id.in_(operation_ids), operation_steps.c.finished_at.is_(None))
-        .values(**values)
-    )
+    statement = _FINISH_STEPS if host is None else _FINISH_STEPS.values(host=host)
+    conn.execute(statement, {"ids": operation_ids, "new_result": result, "new_details": details})
 
 
 def of_instance(
