@@ -37,7 +37,7 @@ def _sql(pattern: str, dialect: sa.Dialect | None = None) -> tuple[str, list[obj
 def test_simple_patterns_become_like(pattern: str, like: str) -> None:
     sql, parameters = _sql(pattern)
 
-    assert "LIKE ?" in sql
+    assert "lower(instances.name) LIKE lower(?)" in sql
     assert parameters == [like]
 
 
