@@ -29,7 +29,7 @@ from tests.fixtures.rabbitmq import RabbitMQ
 from tests.fixtures.stock_client import StockClient
 
 # Each command of the stock client and each start of Keystone takes many seconds on a small machine.
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.timeout(900), pytest.mark.long]
 
 CONTENT = b"a disk" * 1000
 
