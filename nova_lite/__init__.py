@@ -5,12 +5,16 @@ Importing it settles one thing for the whole process: oslo.messaging loads oslo.
 is told otherwise before; everything here runs on threads.
 """
 
-import warnings
-
-from oslo_service import backend
+import sys
+from types import ModuleType
+from typing import cast
 
 __version__ = "0.1.0"
 
-# A library beneath looks for eventlet all the same, and warns users of a thing that is not used here.
-warnings.filterwarnings("ignore", message=r"\s*Eventlet is deprecated")
+# A library beneath looks for eventlet all the same, and would spend a sixth of every program's start on loading it. For
+# whoever has not loaded it yet, it is not there.
+sys.modules.setdefault("eventlet", cast(ModuleType, None))
+
+from oslo_service import backend  # noqa: E402
+
 backend.init_backend(backend.BackendType.THREADING)

@@ -47,6 +47,7 @@ class Database:
         self.url = sa.make_url(conf.database.connection)
         self._writer = self._engine("READ COMMITTED", "BEGIN IMMEDIATE")
         self._reader = self._engine("REPEATABLE READ", "BEGIN")
+        self._retrying = retry.database(conf.database.retry_for)
         is_sqlite = self.url.get_backend_name() == "sqlite"
         self._turn: AbstractContextManager[object] = _sqlite_turns[str(self.url)] if is_sqlite else nullcontext()
         #: Called with a label between transactions by tests that explore interleavings; None in production.
@@ -85,7 +86,7 @@ class Database:
                 return unit(conn)
 
         try:
-            return retry.database(self._conf.database.retry_for)(once)
+            return self._retrying(once)
         except db_exception.DBConnectionError as error:
             raise exception.DatabaseUnavailable(reason=_in_short(error)) from error
 
