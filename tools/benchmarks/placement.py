@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--clients", type=int, default=2, help="client processes (default: 2)")
     parser.add_argument("--calls", type=int, default=4, help="calls that a client has under way (default: 4)")
     parser.add_argument(
-        "--fill", type=_numbers, default=[0], help="percent that is full at first, N or N,M (default: 0)"
+        "--fill", type=_numbers, default=[30], help="percent that is full at the end, N or N,M (default: 30)"
     )
     parser.add_argument("--anti-affinity", action="store_true", help="one required group of 1,000 on 5,000 hosts")
 
@@ -92,7 +92,7 @@ def _run(options: argparse.Namespace, infrastructure: Infrastructure, setting: _
     # Grants outlive the run, and hosts are up without heartbeats.
     settings = {"scheduler": {"grant_lifetime": "3600"}}
     with cloud(infrastructure, settings) as made:
-        group = _prepare(made, setting, options.anti_affinity)
+        group = _prepare(made, setting, options)
         for _number in range(setting.schedulers):
             made.start("scheduler")
         for process in made.processes:
@@ -108,11 +108,12 @@ def _run(options: argparse.Namespace, infrastructure: Infrastructure, setting: _
         return _result(options, setting, calls, seconds, (cpu, statements), made)
 
 
-def _prepare(made: Cloud, setting: _Setting, grouped: bool) -> Group | None:
-    """Write the hosts, filled as far as is asked for, and the group."""
+def _prepare(made: Cloud, setting: _Setting, options: argparse.Namespace) -> Group | None:
+    """Write the hosts, filled such that the requests make up the rest of what is asked for, and the group."""
     database = Database(options_of(made.config))
-    add_hosts(database, setting.hosts, setting.fill)
-    group = Group(1, str(uuid.uuid4()), ANTI_AFFINITY) if grouped else None
+    asked = 100 * options.requests * MEAN_VCPUS / (setting.hosts * HOST.vcpus)
+    add_hosts(database, setting.hosts, max(0.0, setting.fill - asked))
+    group = Group(1, str(uuid.uuid4()), ANTI_AFFINITY) if options.anti_affinity else None
     if group:
         row = {"uuid": group.uuid, "project_id": "p", "user_id": "u", "name": "group", "policy": group.policy}
         database.write(lambda conn: conn.execute(sa.insert(server_groups).values(id=group.id, **row)))
@@ -128,7 +129,7 @@ def options_of(config: Path) -> cfg.ConfigOpts:
     return options
 
 
-def add_hosts(database: Database, count: int, fill: int) -> None:
+def add_hosts(database: Database, count: int, fill: float) -> None:
     """Write rows of hosts whose services never go down, so many percent of each taken already."""
 
     def write(conn: sa.Connection) -> None:
@@ -137,7 +138,7 @@ def add_hosts(database: Database, count: int, fill: int) -> None:
             service = registry.register_service(conn, registry.COMPUTE, name, "nobody")
             registry.register_node(conn, service, NodeInventory(str(uuid.uuid4()), name, name, HOST))
         conn.execute(sa.update(services).values(last_seen_at=now(86400)))
-        used = {f"used_{part}": getattr(HOST, part) * fill // 100 for part in ("vcpus", "memory_mb", "disk_gb")}
+        used = {f"used_{part}": int(getattr(HOST, part) * fill / 100) for part in ("vcpus", "memory_mb", "disk_gb")}
         conn.execute(sa.update(compute_nodes).values(**used))
 
     database.write(write)
@@ -304,7 +305,7 @@ def _targets(options: argparse.Namespace, setting: _Setting) -> dict[str, float]
     if options.batch == 1:
         return {"p50": 15, "p99": 60}
     targets: dict[str, float] = {}
-    if (setting.hosts, setting.schedulers, setting.fill) == (1000, 4, 0):
+    if (setting.hosts, setting.schedulers, setting.fill) == (1000, 4, 30):
         targets["rate"] = 1500
     if setting.fill <= 30:
         targets["fall_overs"] = 0.02
