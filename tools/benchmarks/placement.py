@@ -12,7 +12,7 @@ import multiprocessing
 import random
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,15 +70,13 @@ def _numbers(text: str) -> list[int]:
     return [int(part) for part in text.split(",")]
 
 
-def run(options: argparse.Namespace, infrastructure: Infrastructure) -> list[Result]:
+def run(options: argparse.Namespace, infrastructure: Infrastructure) -> Iterator[Result]:
     if options.anti_affinity:
         options.hosts, options.requests = [5000], 1000
-    results = []
     for hosts in options.hosts:
         for schedulers in options.schedulers:
             for fill in options.fill:
-                results.append(_run(options, infrastructure, _Setting(hosts, schedulers, fill)))
-    return results
+                yield _run(options, infrastructure, _Setting(hosts, schedulers, fill))
 
 
 @dataclass(frozen=True)
