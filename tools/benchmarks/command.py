@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import signal
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
@@ -19,6 +20,8 @@ BENCHMARKS = {"boot": boot, "placement": placement, "storm": storm, "verdict": v
 
 def main(command_line: Sequence[str]) -> int:
     options = _parser().parse_args(command_line)
+    # What was started is stopped on the way out.
+    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     about = machine.description()
     for name, value in about.items():
         print(f"{name}: {value}")
