@@ -137,6 +137,6 @@ def _bounded(serves: Callable[[Version], bool]) -> Callable[[Method], Method]:
                 raise exception.NotFound(f"API version {req.version} is not supported on this method.")
             method(self, req, resp, **ids)
 
-        return checked  # type: ignore[return-value]
+        return checked  # type: ignore[return-value]  # wraps() keeps what Method promises; mypy cannot see it
 
     return decorate
