@@ -33,6 +33,7 @@ Timeout = messaging.MessagingTimeout
 _SEND_TRIES = 2
 
 _lock = threading.Lock()
+_conf: cfg.ConfigOpts | None = None
 _transport: messaging.Transport | None = None
 _notifier: messaging.Notifier | None = None
 
@@ -60,9 +61,15 @@ def default_to(conf: cfg.ConfigOpts, url: str) -> None:
 
 
 def start(conf: cfg.ConfigOpts) -> None:
-    """Connect this process to the bus; to be called after the process has forked. Doing so twice is no error."""
-    global _transport, _notifier
+    """Connect this process to the bus; to be called after the process has forked.
+
+    Every service of a process does so, and they share one bus. :raises RuntimeError: it is connected to another one.
+    """
+    global _conf, _transport, _notifier
     with _lock:
+        if _transport is not None and _conf is not conf:
+            raise RuntimeError("this process is on a bus of another configuration already; rpc.stop() leaves it")
+        _conf = conf
         if _transport is None:
             messaging.set_transport_defaults(EXCHANGE)
             _transport = messaging.get_rpc_transport(conf, allowed_remote_exmods=[exception.__name__])

@@ -21,9 +21,12 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def bus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The in-memory bus, without consumers: casts go nowhere."""
+    """The in-memory bus, without consumers: casts go nowhere.
+
+    A process has one bus. It is given back after each file, since the next may hold a cloud that brings its own.
+    """
     file = tmp_path_factory.mktemp("bus") / "bus.conf"
     file.write_text("[DEFAULT]\ntransport_url = fake://\n")
     options = cfg.ConfigOpts()
