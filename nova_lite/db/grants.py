@@ -59,20 +59,25 @@ _PURPOSES_DELETED = sa.delete(grants).where(
 _INSERT = sa.insert(grants)
 
 
-def write(conn: sa.Connection, requests: Sequence[GrantRequest], lifetime: float) -> list[int | None]:
+def write(
+    conn: sa.Connection, requests: Sequence[GrantRequest], lifetime: float, replacing: bool = True
+) -> list[int | None]:
     """Write a grant for each request whose node still exists, each with the next ticket of its node and group.
 
     Locks the nodes, then the groups, both by ascending id; the tickets are handed out under those locks, so their
     order is the order in which the grants become visible. Older grants of the same consumers for the same purpose
-    are deleted: one consumer has at most one live grant per purpose. Four to six statements, whatever the number
+    are deleted: one consumer has at most one live grant per purpose. Three to six statements, whatever the number
     of requests; run again after an unknown outcome it replaces what it wrote.
 
     :param lifetime: seconds until the grants expire.
+    :param replacing: delete what is older; without, the unique key on the purpose tells that there is something.
     :returns: the ticket of each request's grant on its node, None for those whose node is gone.
+    :raises DBDuplicateEntry: not replacing, and there is an older grant.
     """
     nodes, at = _lock_nodes(conn, {request.node_id for request in requests})
     groups = _lock_groups(conn, {request.group_id for request in requests if request.group_id is not None})
-    conn.execute(_PURPOSES_DELETED, {"purposes": [(request.consumer, request.migration) for request in requests]})
+    if replacing:
+        conn.execute(_PURPOSES_DELETED, {"purposes": [(request.consumer, request.migration) for request in requests]})
     rows = [
         {
             "consumer": request.consumer,
@@ -201,6 +206,28 @@ def read_ledger(conn: sa.Connection, node_ids: Iterable[int], group_ids: Iterabl
         asked_groups |= new_groups
         asked_nodes |= new_nodes
     return Ledger(nodes, groups, tuple(found.values()))
+
+
+_NODES_AND_GRANTS = (
+    sa.select(*NODE_BOOKS_COLUMNS, *(column.label(f"grant_{column.name}") for column in _GRANT_COLUMNS))
+    .select_from(compute_nodes.outerjoin(grants, grants.c.node_id == compute_nodes.c.id))
+    .where(compute_nodes.c.id.in_(_IDS))
+)
+
+
+def read_few(conn: sa.Connection, node_ids: Iterable[int]) -> Ledger | None:
+    """Read the nodes and the grants on them in one statement, which is a snapshot of its own.
+
+    Each grant's row repeats its node, so this is for few nodes.
+
+    :returns: None if any of the grants is of a group: to judge those takes more.
+    """
+    rows = conn.execute(_NODES_AND_GRANTS, {"ids": sorted(node_ids)}).all()
+    if any(row.grant_group_id is not None for row in rows):
+        return None
+    found = (row[len(NODE_BOOKS_COLUMNS) :] for row in rows if row.grant_id is not None)
+    held = tuple(Grant(g[0], g[1], g[2], g[3], g[4], Resources(g[5], g[6], g[7]), g[8], g[9]) for g in found)
+    return Ledger({row[0]: node_books(row) for row in rows}, {}, held)
 
 
 def read_groups(conn: sa.Connection, ids: Sequence[int]) -> dict[int, GroupBooks]:

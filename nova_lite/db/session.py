@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The way to the database: units of work that read one snapshot, or write what they have locked.
 
-There are two engines on one database. ``read`` runs a unit in a transaction whose every statement sees the same
+There are three engines on one database. ``read`` runs a unit in a transaction whose every statement sees the same
 snapshot and that locks nothing. ``write`` runs a unit that first locks the rows it decides on, and from then on sees
 what the earlier holders of those locks committed. The difference is the isolation level: MariaDB's REPEATABLE READ
 for the one, READ COMMITTED for the other (where a snapshot taken before a lock was granted would be stale, and whose
 missing gap locks spare most deadlocks). SQLite has one writer at a time: a write transaction begins IMMEDIATE, and
-so holds the lock on everything before it reads.
+so holds the lock on everything before it reads. ``look`` runs a unit without a transaction around it, which spares the
+round trip that ends one: for a single statement, and for what need not be of one moment.
 
 A unit is a function of a connection. It is run again as a whole after a deadlock, a lock time-out or a lost
 connection (retry.py), so it must not touch anything but the database, and its writes must be ones that may find
@@ -40,13 +41,14 @@ _sqlite_turns: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
 
 class Database:
-    """A database and the two ways into it. Make it after the process has forked."""
+    """A database and the ways into it. Make it after the process has forked."""
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf
         self.url = sa.make_url(conf.database.connection)
         self._writer = self._engine("READ COMMITTED", "BEGIN IMMEDIATE")
         self._reader = self._engine("REPEATABLE READ", "BEGIN")
+        self._looker = self._engine("AUTOCOMMIT", "")
         self._retrying = retry.database(conf.database.retry_for)
         is_sqlite = self.url.get_backend_name() == "sqlite"
         self._turn: AbstractContextManager[object] = _sqlite_turns[str(self.url)] if is_sqlite else nullcontext()
@@ -68,6 +70,13 @@ class Database:
         :raises DatabaseUnavailable: the connection stayed lost for longer than [database]retry_for.
         """
         return self._run(self._reader, unit)
+
+    def look(self, unit: Unit[T]) -> T:
+        """Run a unit that only reads, each statement on a snapshot of its own.
+
+        :raises DatabaseUnavailable: the connection stayed lost for longer than [database]retry_for.
+        """
+        return self._run(self._looker, unit)
 
     def write(self, unit: Unit[T]) -> T:
         """Run a unit in one transaction and commit it.
@@ -104,8 +113,8 @@ class Database:
             raise exception.DatabaseUnavailable(reason=_in_short(error)) from error
 
     def close(self) -> None:
-        self._writer.dispose()
-        self._reader.dispose()
+        for engine in (self._writer, self._reader, self._looker):
+            engine.dispose()
 
     def _engine(self, isolation: str, begin: str) -> sa.Engine:
         options = self._conf.database
@@ -151,9 +160,11 @@ def _sqlite_engine(url: sa.URL, begin: str, options: Any) -> sa.Engine:
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA foreign_keys = ON")
 
-    @sa.event.listens_for(engine, "begin")
-    def _begin(conn: sa.Connection) -> None:
-        conn.exec_driver_sql(begin)
+    if begin:
+
+        @sa.event.listens_for(engine, "begin")
+        def _begin(conn: sa.Connection) -> None:
+            conn.exec_driver_sql(begin)
 
     exc_filters.register_engine(engine)
     return engine

@@ -77,11 +77,13 @@ def order_by_time() -> Iterator[None]:
     """Stamp grants with the database's time, taken as the insert begins, instead of a ticket under the row's lock."""
     real = grants.write
 
-    def write(conn: sa.Connection, requests: Sequence[GrantRequest], lifetime: float) -> list[int | None]:
+    def write(
+        conn: sa.Connection, requests: Sequence[GrantRequest], lifetime: float, replacing: bool = True
+    ) -> list[int | None]:
         world = _current[0]
         time = world.kept.pop(f"time of {world.acting}") * 100
         tickets = []
-        real(conn, requests, lifetime)
+        real(conn, requests, lifetime, replacing)
         for place, request in enumerate(requests):
             mine = grants_table.c.consumer == request.consumer
             conn.execute(sa.update(grants_table).where(mine).values(ticket=time + place, group_ticket=time + place))
@@ -121,17 +123,17 @@ def _read_usage(world: World, conn: sa.Connection) -> None:
 @contextmanager
 def two_snapshots() -> Iterator[None]:
     """Read what is used first, and the grants in a transaction after that."""
-    real = grants.read_ledger
+    real = grants.read_few
 
-    def read_ledger(conn: sa.Connection, node_ids: Any, group_ids: Any = ()) -> Ledger:
-        ledger = real(conn, node_ids, group_ids)
-        used = _current[0].kept.pop(f"usage read by {_current[0].acting}", None)
-        if used is None:
-            return ledger
+    def read_few(conn: sa.Connection, node_ids: Any) -> Ledger | None:
+        ledger = real(conn, node_ids)
+        used = _current[0].kept.pop(f"usage read by {_current[0].acting}")
+        if ledger is None:
+            return None
         nodes = {node.id: NodeBooks(node.id, node.capacity, used[node.id]) for node in ledger.nodes.values()}
         return Ledger(nodes, ledger.groups, ledger.grants)
 
-    with mock.patch.object(grants, "read_ledger", read_ledger):
+    with mock.patch.object(grants, "read_few", read_few):
         yield
 
 
@@ -232,7 +234,7 @@ MISTAKES = [
         _case("one place for two"),
         "double-booked",
         two_snapshots,
-        _split("grants.read_ledger", "reads_the_usage", _read_usage),
+        _split("grants.read_few", "reads_the_usage", _read_usage),
     ),
     Mistake(
         "consume the oldest grant of this size, instead of one's own",

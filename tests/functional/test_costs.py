@@ -63,8 +63,8 @@ def scheduling(tmp_path: Path) -> Iterator[Scheduling]:
     made.close()
 
 
-@pytest.mark.parametrize("size", [1, 10, 60])
-def test_a_batch_costs_8_statements_whatever_its_size(scheduling: Scheduling, size: int) -> None:
+@pytest.mark.parametrize(("size", "reread"), [(1, 1), (10, 2), (60, 2)])
+def test_a_batch_costs_7_statements_whatever_its_size(scheduling: Scheduling, size: int, reread: int) -> None:
     placer = scheduling.placer()
     placer.place([scheduling.request()])  # reads all hosts, aggregates and heartbeats
     specs = [scheduling.request() for _number in range(size)]
@@ -73,7 +73,7 @@ def test_a_batch_costs_8_statements_whatever_its_size(scheduling: Scheduling, si
         selections = placer.place(specs)
 
     assert all(selection.grant_id for selection in selections)
-    assert len(found) == 8, found  # look 2, write 4, reread 2
+    assert len(found) == 2 + 3 + reread, found  # look, write, reread
 
 
 @pytest.mark.parametrize(("policy", "most"), [(ANTI_AFFINITY, 14), (AFFINITY, 21)])

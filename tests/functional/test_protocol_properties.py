@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 from oslo_config import cfg
+from oslo_db.sqlalchemy import exc_filters
 
 from nova_lite import audit, conf
 from nova_lite.db import actions, allocations, builds, grants, instances, models, operations, registry
@@ -57,6 +58,7 @@ class Database1(Database):
         engine: sa.Engine | None = getattr(self, "_shared", None)
         if engine is None:
             engine = sa.create_engine("sqlite://", poolclass=sa.StaticPool)
+            exc_filters.register_engine(engine)
             self._shared = engine
         return engine
 
