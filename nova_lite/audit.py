@@ -3,6 +3,10 @@
 
     read one snapshot ──> find (pure) ──> list, count, or repair one by one, each looked at again under its locks
 
+Most contradictions are never seen of a healthy cloud, however busy, since what belongs together is written in one
+transaction. A few are, for a moment (``IN_FLIGHT``): each finding knows since when, and of these kinds, what is younger
+than a patience is not told.
+
 Nothing is healed by guessing. A row that can only be wrong is mended (a sum, an allocation whose server is deleted); of
 two rows that contradict each other, the server's own counts; what runs on a host is never touched, and what needs a
 person's decision is told and left. Domains are compared with the servers if the computes can be asked.
@@ -10,6 +14,7 @@ person's decision is told and left. Domains are compared with the servers if the
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,8 +30,21 @@ from nova_lite.objects.group import AFFINITY, ANTI_AFFINITY
 from nova_lite.objects.instance import DomainInfo
 from nova_lite.objects.resources import Resources
 
-#: Seconds after which what should have ended by itself (a lease, an expired grant) is a finding.
+#: Seconds after which what should have ended by itself is a finding.
 PATIENCE = 120.0
+
+#: The kinds that a healthy cloud shows for a moment -> what makes them, and what ends them.
+IN_FLIGHT: Mapping[str, str] = {
+    "grant-of-deleted-server": "A scheduler does not ask whether a server is deleted meanwhile; the claim does.",
+    "grant-without-server": "The same, of a server whose row was removed after its delete.",
+    "grant-of-placed-server": "A build was taken over and scheduled again while its first message was on its way.",
+    "grant-on-unknown-node": "A scheduler removes the grants of a node that is gone when it next looks for them.",
+    "grant-expired": "A scheduler removes it when it next looks for them.",
+    "operation-stuck": "A conductor takes it over when it next looks for leases that ran out.",
+    "domain-of-deleted-server": "Its compute destroys it when it next reports.",
+    "domain-elsewhere": "The computes were asked before the server's row was read.",
+    "server-without-domain": "The computes were asked before the server's row was read.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +95,8 @@ REPAIRS: Mapping[str, Callable[[Any, Any], bool] | None] = {
 
 
 def find(snapshot: Snapshot) -> list[Finding]:
-    """Return all that the snapshot contradicts itself in."""
-    return [
+    """Return all that the snapshot contradicts itself in, without what may still be in flight."""
+    found = (
         *_nodes(snapshot),
         *_allocations(snapshot),
         *_servers(snapshot),
@@ -86,11 +104,19 @@ def find(snapshot: Snapshot) -> list[Finding]:
         *_groups(snapshot),
         *_quotas(snapshot),
         *_operations(snapshot),
-    ]
+    )
+    return [finding for finding in found if not _is_in_flight(finding, snapshot)]
+
+
+def _is_in_flight(finding: Finding, snapshot: Snapshot) -> bool:
+    return finding.kind in IN_FLIGHT and finding.since is not None and snapshot.is_young(finding.since)
 
 
 def look(db: Database, patience: float = PATIENCE) -> Snapshot:
-    """Read the snapshot to be audited."""
+    """Read the snapshot to be audited.
+
+    :param patience: seconds; what is younger may be in flight. 0 of a cloud that is at rest: then nothing is.
+    """
     return db.read(lambda conn: rows.read(conn, patience))
 
 
@@ -256,20 +282,23 @@ def _grants(snapshot: Snapshot) -> Iterator[Finding]:
     booked = {(row.consumer, row.migration) for row in snapshot.allocations}
     for row in snapshot.grants:
         server = snapshot.servers.get(row.consumer)
+        since = row.created_at
         if row.node_id not in snapshot.nodes:
             kind, said = "grant-on-unknown-node", f"The grant is on node {row.node_id}, which is gone."
         elif server is None:
             kind, said = "grant-without-server", "The grant is of a server that there is no record of."
         elif server.deleted:
             kind, said = "grant-of-deleted-server", "The grant is of a server that is deleted."
-        elif row.id in snapshot.expired:
-            kind, said = "grant-expired", f"The grant expired at {row.expires_at}, and no scheduler removed it."
-        elif (row.consumer, row.migration) in booked and row.id not in snapshot.fresh:
+            since = max(since, server.deleted_at or since)
+        elif (row.consumer, row.migration) in booked:
             kind, said = "grant-of-placed-server", "The grant is of a server that has its allocation."
+        elif row.expires_at <= snapshot.at:
+            kind, said = "grant-expired", f"The grant expired at {row.expires_at}, and no scheduler removed it."
+            since = row.expires_at
         else:
             continue
         where = _node_name(snapshot, row.node_id)
-        yield Finding(kind, row.consumer, said, row.created_at, f"delete the grant on {where}", row.id)
+        yield Finding(kind, row.consumer, said, since, f"delete the grant on {where}", row.id)
 
 
 # -- groups, quotas, operations
@@ -319,27 +348,39 @@ def _operations(snapshot: Snapshot) -> Iterator[Finding]:
         if server is None or server.deleted:
             said = f"{what} is active, and the server is gone."
             yield Finding("operation-without-server", row.uuid, said, row.updated_at, "end it as cancelled", row.uuid)
-        elif row.uuid in snapshot.stuck:
-            said = f"{what} stands at {row.step}; its lease ran out at {row.lease_expires_at}. Is a conductor running?"
-            yield Finding("operation-stuck", row.uuid, said, row.updated_at, "free it for the next sweep", row.uuid)
+        elif (ended := row.lease_expires_at) is not None and ended <= snapshot.at:
+            said = f"{what} stands at {row.step}; its lease ran out at {ended}. Is a conductor running?"
+            yield Finding("operation-stuck", row.uuid, said, ended, "free it for the next sweep", row.uuid)
 
 
 # -- domains
 
+_NONE: Mapping[str, datetime.datetime] = {}
+
 
 def find_in_domains(
-    snapshot: Snapshot, asked: Iterable[str], domains: Iterable[DomainInfo], deleted: Iterable[str] = ()
+    snapshot: Snapshot,
+    asked: Iterable[str],
+    domains: Iterable[DomainInfo],
+    deleted: Mapping[str, datetime.datetime] = _NONE,
+    at: datetime.datetime | None = None,
 ) -> list[Finding]:
     """Compare servers with the domains on the hosts that answered; servers that are being worked on are left out.
 
     :param asked: the hosts whose computes answered; nothing is said of others.
-    :param deleted: uuids of servers that are known to be deleted.
+    :param deleted: uuids of servers that are known to be deleted -> when they were.
+    :param at: the database's time before the computes were asked, if that was before the snapshot.
     """
-    return list(_domains(snapshot, frozenset(asked), list(domains), frozenset(deleted)))
+    then = dataclasses.replace(snapshot, at=min(at or snapshot.at, snapshot.at))
+    found = _domains(snapshot, frozenset(asked), list(domains), deleted)
+    return [finding for finding in found if not _is_in_flight(finding, then)]
 
 
 def _domains(
-    snapshot: Snapshot, asked: frozenset[str], domains: Sequence[DomainInfo], deleted: frozenset[str]
+    snapshot: Snapshot,
+    asked: frozenset[str],
+    domains: Sequence[DomainInfo],
+    deleted: Mapping[str, datetime.datetime],
 ) -> Iterator[Finding]:
     worked_on = {row.instance_uuid for row in snapshot.operations}
     there: dict[str, set[str]] = defaultdict(set)
@@ -351,7 +392,8 @@ def _domains(
             yield Finding("domain-without-server", domain.uuid, said, None)
         elif server is None or server.deleted:
             said = f"A domain on {domain.node} is of a deleted server; its compute destroys it when it next reports."
-            yield Finding("domain-of-deleted-server", domain.uuid, said, None)
+            since = server.deleted_at if server is not None else deleted[domain.uuid]
+            yield Finding("domain-of-deleted-server", domain.uuid, said, since)
         elif server.node != domain.node and domain.uuid not in worked_on:
             said = f"A domain is on {domain.node}, its server on {server.node or 'no host'}."
             yield Finding("domain-elsewhere", domain.uuid, said, server.updated_at)

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from nova_lite.db import allocations as allocations_db
 from nova_lite.db import operations as operations_db
 from nova_lite.db import quotas
-from nova_lite.db.clock import Timestamp, now
+from nova_lite.db.clock import now
 from nova_lite.db.models import (
     allocations,
     compute_nodes,
@@ -38,8 +38,7 @@ _PARTS = ("vcpus", "memory_mb", "disk_gb")
 class Snapshot:
     """The rows of one moment. at is the database's time; the rows have the columns that ``read`` selects.
 
-    expired holds the ids of grants that are long past their time, stuck the uuids of active operations whose lease
-    ran out long ago, fresh the ids of grants that are so young that whatever they contradict may just be happening.
+    patience is how many seconds may pass before what ends by itself should have ended.
     """
 
     at: datetime.datetime
@@ -50,9 +49,11 @@ class Snapshot:
     servers: dict[str, sa.Row[Any]]
     operations: list[sa.Row[Any]]
     quotas: dict[str, sa.Row[Any]]
-    expired: frozenset[int]
-    stuck: frozenset[str]
-    fresh: frozenset[int]
+    patience: float
+
+    def is_young(self, since: datetime.datetime) -> bool:
+        """Tell whether what began then may still end by itself."""
+        return since > self.at - datetime.timedelta(seconds=self.patience)
 
 
 def read(conn: sa.Connection, patience: float) -> Snapshot:
@@ -60,7 +61,7 @@ def read(conn: sa.Connection, patience: float) -> Snapshot:
 
     Deleted servers are read only if something still refers to them. To be called in a ``Database.read``.
 
-    :param patience: seconds after which what should have ended by itself counts as stuck.
+    :param patience: seconds after which what should have ended by itself is no longer waited for.
     """
     held = sa.union(*(sa.select(table.c.consumer) for table in (allocations, grants)))
     wanted = sa.or_(
@@ -70,9 +71,8 @@ def read(conn: sa.Connection, patience: float) -> Snapshot:
     )
     servers = sa.select(*(column for column in instances.c if column.name in _SERVER_COLUMNS)).where(wanted)
     active = operations.c.status == operations_db.ACTIVE
-    late = sa.and_(active, operations.c.lease_expires_at < now(-patience))
     return Snapshot(
-        at=conn.execute(sa.select(sa.type_coerce(now(), Timestamp))).scalar_one(),
+        at=operations_db.database_time(conn),
         nodes={row.id: row for row in conn.execute(sa.select(compute_nodes).order_by(compute_nodes.c.id))},
         groups={row.id: row for row in conn.execute(sa.select(server_groups).order_by(server_groups.c.id))},
         allocations=list(conn.execute(sa.select(allocations).order_by(allocations.c.id))),
@@ -80,16 +80,21 @@ def read(conn: sa.Connection, patience: float) -> Snapshot:
         servers={row.uuid: row for row in conn.execute(servers.order_by(instances.c.id))},
         operations=list(conn.execute(sa.select(operations).where(active).order_by(operations.c.id))),
         quotas={row.project_id: row for row in conn.execute(sa.select(quota_usages))},
-        expired=frozenset(conn.execute(sa.select(grants.c.id).where(grants.c.expires_at < now(-patience))).scalars()),
-        stuck=frozenset(conn.execute(sa.select(operations.c.uuid).where(late)).scalars()),
-        fresh=frozenset(conn.execute(sa.select(grants.c.id).where(grants.c.created_at > now(-patience))).scalars()),
+        patience=patience,
     )
 
 
 _SERVER_COLUMNS = frozenset(
-    ("uuid", "project_id", "vm_state", "task_state", "host", "node", "node_id", "group_id", "deleted", "updated_at")
+    ("uuid", "project_id", "vm_state", "task_state", "host", "node", "node_id", "group_id")
+    + ("deleted", "deleted_at", "updated_at")
     + _PARTS
 )
+
+
+def deleted_servers(conn: sa.Connection, uuids: Iterable[str]) -> dict[str, datetime.datetime]:
+    """Return when those of the servers that are deleted were, by uuid."""
+    mine = sa.and_(instances.c.uuid.in_(sorted(uuids)), instances.c.deleted != 0)
+    return {row[0]: row[1] for row in conn.execute(sa.select(instances.c.uuid, instances.c.deleted_at).where(mine))}
 
 
 def compute_servers(conn: sa.Connection, down_time: float) -> dict[str, tuple[list[str], bool]]:

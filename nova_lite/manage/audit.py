@@ -7,6 +7,7 @@ The exit status is 0 if nothing is found (or nothing is left, with --fix), and 2
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,8 +18,8 @@ from nova_lite import audit, exception, rpc
 from nova_lite.audit import Finding
 from nova_lite.compute.rpcapi import ComputeAPI
 from nova_lite.context import service_context
-from nova_lite.db import actions, migration
 from nova_lite.db import audit as rows
+from nova_lite.db import migration, operations
 from nova_lite.db.audit import Snapshot
 from nova_lite.db.session import Database
 from nova_lite.manage.db import opened
@@ -30,11 +31,15 @@ _CALL_TIMEOUT = 10.0
 
 @dataclass
 class _Domains:
-    """What the computes said. skipped holds a sentence for each that was not asked, or did not answer."""
+    """What the computes said. skipped holds a sentence for each that was not asked, or did not answer.
+
+    at is the database's time before any was asked.
+    """
 
     hosts: list[str] = field(default_factory=list)
     domains: list[DomainInfo] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
+    at: datetime.datetime | None = None
 
 
 def add_to(nouns: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -47,6 +52,14 @@ def add_to(nouns: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--fix", action="store_true", help="mend what can be mended, each after another look")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
+        "--patience",
+        type=float,
+        default=audit.PATIENCE,
+        metavar="SECONDS",
+        help="leave out what is younger and ends by itself, as a grant of a server that was just deleted does "
+        f"(default: {audit.PATIENCE:.0f}; 0 for a cloud at rest)",
+    )
+    parser.add_argument(
         "--domains",
         action=argparse.BooleanOptionalAction,
         help="ask the computes for their domains, and fail if the bus does not answer (default: ask if it does)",
@@ -58,11 +71,11 @@ def _run(arguments: argparse.Namespace, conf: cfg.ConfigOpts) -> int:
     with opened(conf) as database:
         migration.check(database)
         said = _Domains() if arguments.domains is False else _ask(conf, database, arguments.domains)
-        found = _find(database, said)
+        found = _find(database, said, arguments.patience)
         mended: list[Finding] = []
         if arguments.fix:
             mended = [finding for finding in found if audit.repair(database, finding)]
-            found = _find(database, said)
+            found = _find(database, said, arguments.patience)
     if arguments.json:
         _print_json(found, mended, said)
     else:
@@ -70,15 +83,15 @@ def _run(arguments: argparse.Namespace, conf: cfg.ConfigOpts) -> int:
     return FOUND if found else 0
 
 
-def _find(database: Database, said: _Domains) -> list[Finding]:
-    snapshot = audit.look(database)
+def _find(database: Database, said: _Domains, patience: float) -> list[Finding]:
+    snapshot = audit.look(database, patience)
     return [*audit.find(snapshot), *_find_in_domains(database, snapshot, said)]
 
 
 def _find_in_domains(database: Database, snapshot: Snapshot, said: _Domains) -> list[Finding]:
     unknown = [domain.uuid for domain in said.domains if domain.uuid not in snapshot.servers]
-    deleted = database.read(lambda conn: actions.known(conn, unknown)) if unknown else set()
-    return audit.find_in_domains(snapshot, said.hosts, said.domains, deleted)
+    deleted = database.read(lambda conn: rows.deleted_servers(conn, unknown)) if unknown else {}
+    return audit.find_in_domains(snapshot, said.hosts, said.domains, deleted, said.at)
 
 
 # -- asking the computes
@@ -113,6 +126,7 @@ def _ask(conf: cfg.ConfigOpts, database: Database, insist: bool | None) -> _Doma
 
 
 def _ask_computes(conf: cfg.ConfigOpts, database: Database, said: _Domains) -> None:
+    said.at = database.read(operations.database_time)
     servers = database.read(lambda conn: rows.compute_servers(conn, conf.service_down_time))
     computes = ComputeAPI(_CALL_TIMEOUT)
     for server, (hosts, up) in servers.items():

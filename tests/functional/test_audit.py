@@ -8,6 +8,7 @@ one). Here each kind must be found with a proposal, be left alone without --fix,
 
 from __future__ import annotations
 
+import datetime
 import io
 import json
 import logging
@@ -224,6 +225,46 @@ def test_an_orphan_is_listed_left_alone_and_mended(cloud: Cloud, orphan: Orphan)
     assert again == status
 
 
+_NOW = "strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'"
+_DELETED_NOW = _DELETED.replace("SET ", f"SET deleted_at = {_NOW}, ")
+_END_A = "DELETE FROM allocations WHERE consumer = 'a'"
+_COUNT_NONE = (
+    "UPDATE compute_nodes SET used_vcpus = 0, used_memory_mb = 0, used_disk_gb = 0, instances = 0 WHERE id = 1"
+)
+
+IN_FLIGHT = [
+    Orphan("grant-of-deleted-server", (_grant("a", made=_NOW), _DELETED, _QUOTA_1_LESS, _END_A, _COUNT_NONE)),
+    Orphan("grant-of-deleted-server", (_grant("a"), _DELETED_NOW, _QUOTA_1_LESS, _END_A, _COUNT_NONE)),
+    Orphan("grant-without-server", (_grant("ghost", made=_NOW),)),
+    Orphan("grant-of-placed-server", (_grant("a", made=_NOW),)),
+    Orphan("grant-on-unknown-node", (_grant("c", node=9, made=_NOW),)),
+    Orphan("grant-expired", (_grant("c", expires=_NOW),)),
+    Orphan("operation-stuck", (f"UPDATE operations SET owner = 'gone', lease_expires_at = {_NOW}",)),
+]
+
+
+@pytest.mark.parametrize("orphan", IN_FLIGHT, ids=lambda orphan: orphan.kind)
+def test_what_ends_by_itself_is_told_when_it_should_have_ended(cloud: Cloud, orphan: Orphan) -> None:
+    cloud.spoil(*orphan.statements)
+    before = cloud.dump()
+    assert cloud.audit("--fix")[1]["findings"] == []
+    assert cloud.dump() == before, "it mended what was in flight"
+    assert set(audit.counts(cloud.db).values()) == {0}
+    status, said = cloud.audit("--patience", "0")
+    found = {finding["kind"]: finding for finding in said["findings"]}
+    # No conductor has taken up the operation that c waits for.
+    assert (status, found.keys()) == (2, {orphan.kind, "operation-stuck"})
+    since = datetime.datetime.fromisoformat(found[orphan.kind]["since"])
+    now = datetime.datetime.fromisoformat(cloud.one(f"SELECT {_NOW}"))
+    assert datetime.timedelta() <= now - since < datetime.timedelta(minutes=1)
+
+
+def test_every_kind_that_may_be_in_flight_is_tried() -> None:
+    domains = {kind for kind in audit.IN_FLIGHT if "domain" in kind}
+    assert audit.IN_FLIGHT.keys() <= audit.REPAIRS.keys()
+    assert {orphan.kind for orphan in IN_FLIGHT} == audit.IN_FLIGHT.keys() - domains
+
+
 def test_a_repair_looks_again_before_it_changes_anything(cloud: Cloud) -> None:
     cloud.spoil(*next(orphan.statements for orphan in ORPHANS if orphan.kind == "server-unbooked"))
     found = audit.find(audit.look(cloud.db))
@@ -249,7 +290,7 @@ def test_domains_must_be_asked_if_they_are_asked_for(cloud: Cloud, capsys: pytes
 
 
 def test_domains_and_servers_are_compared(cloud: Cloud) -> None:
-    snapshot = audit.look(cloud.db)
+    snapshot = audit.look(cloud.db, patience=0)
     there = [DomainInfo("a", "h1", RUNNING), DomainInfo("b", "h2", RUNNING)]
     assert audit.find_in_domains(snapshot, ["h1", "h2"], there) == []
     there = [
@@ -258,7 +299,7 @@ def test_domains_and_servers_are_compared(cloud: Cloud) -> None:
         DomainInfo("gone", "h1", RUNNING),
         DomainInfo("c", "h1", RUNNING),
     ]
-    found = audit.find_in_domains(snapshot, ["h1", "h2"], there, ["gone"])
+    found = audit.find_in_domains(snapshot, ["h1", "h2"], there, {"gone": snapshot.at})
     assert sorted((finding.kind, finding.subject) for finding in found) == [
         ("domain-elsewhere", "a"),
         ("domain-of-deleted-server", "gone"),
@@ -268,3 +309,10 @@ def test_domains_and_servers_are_compared(cloud: Cloud) -> None:
     ]
     # Nothing is said of hosts that did not answer.
     assert audit.find_in_domains(snapshot, [], []) == []
+    # What has changed since the computes were asked, or a little before, may be why they differ.
+    before = snapshot.at - datetime.timedelta(minutes=1)
+    late = audit.find_in_domains(snapshot, ["h1", "h2"], there, {"gone": snapshot.at}, before)
+    assert [(finding.kind, finding.subject) for finding in late] == [("domain-without-server", "stranger")]
+    patient = audit.look(cloud.db)
+    late = audit.find_in_domains(patient, ["h1", "h2"], there, {"gone": snapshot.at})
+    assert [(finding.kind, finding.subject) for finding in late] == [("domain-without-server", "stranger")]
