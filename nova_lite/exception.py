@@ -127,6 +127,22 @@ class ImageUnacceptable(BuildFailed):
     template = "Image {image} is unacceptable: {reason}"
 
 
+class MigrationFailed(NovaLiteError):
+    """A step of a move failed on a host; the message is what the user reads."""
+
+    template = "The server could not be moved: {reason}"
+
+
+class MigrationAborted(NovaLiteError):
+    """A live migration was ended because that was asked for; the server stayed where it was."""
+
+    template = "The live migration was aborted."
+
+
+class MigrationNotFound(NotFound):
+    template = "Migration {migration} could not be found."
+
+
 class DomainNotFound(NotFound):
     template = "No domain for instance {uuid} exists on this host."
 

@@ -266,6 +266,47 @@ operation_steps = _table(
     sa.Column("details", Text),
 )
 
+# Moves of servers between hosts, or to another size. Rows stay: they prove what left a host.
+migrations = _table(
+    "migrations",
+    _id(),
+    sa.Column("uuid", Uuid, nullable=False, unique=True),
+    sa.Column("instance_uuid", Uuid, nullable=False, index=True),
+    # The operation that works on it now, or did last.
+    sa.Column("operation_uuid", Uuid, nullable=False),
+    # resize, migration, live-migration or evacuation.
+    sa.Column("type", sa.String(32), nullable=False),
+    sa.Column("status", sa.String(32), nullable=False, index=True),
+    # Whether anything of it is left to be done, on the books or on a host.
+    sa.Column("open", sa.Boolean, nullable=False, default=True, index=True),
+    sa.Column("source_compute", Name, nullable=False, index=True),
+    sa.Column("source_node", Name, nullable=False),
+    sa.Column("source_node_id", Id, nullable=False),
+    sa.Column("dest_compute", Name, index=True),
+    sa.Column("dest_node", Name),
+    sa.Column("dest_node_id", Id),
+    sa.Column("dest_host", sa.String(64)),
+    # What the server was before: flavors as pinned, and active or stopped.
+    sa.Column("old_flavor", Text, nullable=False),
+    sa.Column("new_flavor", Text, nullable=False),
+    sa.Column("old_vm_state", sa.String(32), nullable=False),
+    # Quota that the move holds beside the server's own: the server and its move hold the larger of the two sizes.
+    sa.Column("held_cores", sa.Integer, nullable=False, default=0),
+    sa.Column("held_ram", sa.Integer, nullable=False, default=0),
+    # What was asked of a live migration that runs: "", abort or force-complete.
+    sa.Column("wish", sa.String(16), nullable=False, default=""),
+    *[
+        sa.Column(f"{what}_{part}", sa.BigInteger)
+        for what in ("memory", "disk")
+        for part in ("total_bytes", "processed_bytes", "remaining_bytes")
+    ],
+    sa.Column("message", Text),
+    sa.Column("project_id", Name, nullable=False),
+    sa.Column("user_id", Name, nullable=False),
+    _created(),
+    _updated(),
+)
+
 flavors = _table(
     "flavors",
     _id(),

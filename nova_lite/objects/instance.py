@@ -13,6 +13,7 @@ BUILDING = "building"
 ACTIVE = "active"
 STOPPED = "stopped"
 PAUSED = "paused"
+RESIZED = "resized"
 ERROR = "error"
 DELETED = "deleted"
 
@@ -24,6 +25,12 @@ POWERING_ON = "powering-on"
 POWERING_OFF = "powering-off"
 REBOOTING = "rebooting"
 REBOOTING_HARD = "rebooting_hard"
+RESIZE_PREP = "resize_prep"
+RESIZE_MIGRATING = "resize_migrating"
+RESIZE_FINISH = "resize_finish"
+RESIZE_REVERTING = "resize_reverting"
+MIGRATING = "migrating"
+REBUILDING = "rebuilding"
 
 # power_state: what the hypervisor says (the numbers are the API's).
 NOSTATE = 0

@@ -19,6 +19,7 @@ from nova_lite.objects import (
     group,
     image,
     instance,
+    move,
     node,
     request_spec,
     resources,
@@ -27,7 +28,7 @@ from nova_lite.objects import (
 
 _TYPES: dict[str, type] = {
     kind.__name__: kind
-    for module in (action, build, flavor, group, image, instance, node, request_spec, resources, selection)
+    for module in (action, build, flavor, group, image, instance, move, node, request_spec, resources, selection)
     for kind in vars(module).values()
     if isinstance(kind, type) and dataclasses.is_dataclass(kind)
 }

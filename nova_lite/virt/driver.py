@@ -12,9 +12,11 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from nova_lite import exception
 from nova_lite.objects.instance import DomainInfo, Instance
+from nova_lite.objects.move import Progress
 from nova_lite.objects.node import NodeInventory
 
 # Called with an instance's uuid when its domain may have changed state by itself. It only says "look": the receiver
@@ -35,6 +37,14 @@ class Vif:
 
     def __init__(self, port: str, mac: str, bridge: str | None = None, mtu: int | None = None) -> None:
         self.port, self.mac, self.bridge, self.mtu = port, mac, bridge, mtu
+
+
+# Called while a live migration runs, about twice a second, with how far it is. The answer is what is wished of it by
+# now: "", objects.move.ABORT or FORCE_COMPLETE.
+Watch = Callable[[Progress], str]
+
+# What a destination tells a source about itself: JSON, made and read by drivers alone.
+Destination = dict[str, Any]
 
 
 class Driver(abc.ABC):
@@ -110,3 +120,95 @@ class Driver(abc.ABC):
 
         :raises DomainNotFound:
         """
+
+    # -- moves: what the steps of objects/move.py ask of either side -------------------------------------------------
+
+    def prepare_destination(
+        self, instance: Instance, image: Path | None, vifs: list[Vif], config_drive: ConfigDrive | None, live: bool
+    ) -> Destination:
+        """Make room for a server that is to come here, and say what its source must know.
+
+        instance has the flavor that the server will have here; its source host is told to the source alone. If this
+        very host is the source of a resize (its domain is here), the answer says so, and nothing is touched.
+
+        :param image: the base image in this host's cache; None if there is none any more, and the source brings it.
+        :param live: the domain comes running: its disks are made here already, as empty overlays of their final size.
+        :raises BuildFailed: it cannot come here; nothing is left behind.
+        """
+        raise exception.NotImplementedHere(what="moves by this hypervisor")
+
+    def move_out(self, instance: Instance, destination: Destination, timeout: float) -> None:
+        """Power the guest off (asking it for timeout seconds) and bring its disks to the destination.
+
+        All that it takes to go back stays here: the domain, and disks as they are now.
+
+        :raises MigrationFailed: the reason is for the user.
+        """
+        raise exception.NotImplementedHere(what="moves by this hypervisor")
+
+    def finish_migration(
+        self,
+        instance: Instance,
+        destination: Destination,
+        image: Path | None,
+        vifs: list[Vif],
+        config_drive: ConfigDrive | None,
+        power_on: bool,
+    ) -> None:
+        """Make the domain of a server whose disks have come; grow its root disk to the flavor's, never shrink it.
+
+        :raises MigrationFailed:
+        """
+        raise exception.NotImplementedHere(what="moves by this hypervisor")
+
+    def restore(self, instance: Instance, destination: Destination, power_on: bool) -> None:
+        """Undo ``move_out`` here at the source: old domain, old disks; start it if it ran. Done before is no error."""
+        raise exception.NotImplementedHere(what="moves by this hypervisor")
+
+    def discard(self, instance: Instance, destination: Destination) -> None:
+        """Remove here, at the destination, what was made for a server that does not come; shared disks stay.
+
+        To be called only with proof that the server lives elsewhere. Nothing there is no error.
+        """
+        raise exception.NotImplementedHere(what="moves by this hypervisor")
+
+    def clean(self, instance: Instance, destination: Destination) -> None:
+        """Remove here, at the source, what a server that has moved away has left: domain, disks, kept old disks.
+
+        Shared disks, which the destination uses, stay. Nothing there is no error.
+        """
+        raise exception.NotImplementedHere(what="moves by this hypervisor")
+
+    def live_migrate(self, instance: Instance, destination: Destination, watch: Watch) -> None:
+        """Hand the running guest over to the destination, and return when it runs there and no longer here.
+
+        Called again after this process died in it, it waits for a migration that still runs; a guest that is gone from
+        here is no error: whoever asked looks at the destination.
+
+        :raises MigrationAborted: it was wished; the guest runs on here.
+        :raises MigrationFailed: the guest runs on here.
+        :raises HypervisorUnavailable: it is not known where the guest runs.
+        """
+        raise exception.NotImplementedHere(what="moves by this hypervisor")
+
+    def land(self, instance: Instance, vifs: list[Vif], config_drive: ConfigDrive | None) -> None:
+        """Make the domain that has come running here one that lasts: persistent, with its console log and the rest.
+
+        :raises DomainNotFound: it is not here.
+        """
+        raise exception.NotImplementedHere(what="moves by this hypervisor")
+
+    def has_disks(self, instance: Instance) -> bool:
+        """Tell whether the server's disks can be seen here although its domain is not: shared storage."""
+        raise exception.NotImplementedHere(what="moves by this hypervisor")
+
+    def adopt(self, instance: Instance, vifs: list[Vif], config_drive: ConfigDrive | None, power_on: bool) -> None:
+        """Make the domain of a server from disks on shared storage, whose own host is dead.
+
+        :raises BuildFailed: the disks stay as they are.
+        """
+        raise exception.NotImplementedHere(what="moves by this hypervisor")
+
+    def remains(self) -> list[DomainInfo]:
+        """Return what is here of servers without a domain: directories of disks, in power state NOSTATE."""
+        return []
