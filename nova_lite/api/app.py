@@ -146,6 +146,8 @@ class RequestMiddleware:
         req.max_body = self._max_body
         # Until it is known who asks: what is logged has the request's id.
         RequestContext(request_id=req.request_id)
+        if "\0" in req.path:
+            raise falcon.HTTPNotFound()  # as whatever has no such name
         if is_compute(req):
             req.version = microversion.requested(
                 req.get_header("OpenStack-API-Version"), req.get_header("X-OpenStack-Nova-API-Version")

@@ -23,6 +23,8 @@ from nova_lite.context import RequestContext
 Method = TypeVar("Method", bound=Callable[..., None])
 
 _decode = msgspec.json.Decoder().decode
+# PostgreSQL does not, and nothing that is refused on one database should be taken on another.
+_NO_NUL = "it has the character NUL in it, which not every database can keep."
 
 
 class Request(falcon.Request):
@@ -76,10 +78,14 @@ class Request(falcon.Request):
         given = (self.content_type or media_type).split(";", 1)[0].strip().lower()
         if given != media_type:
             raise exception.BadRequest(f"Unsupported Content-Type {given[:100]}: send {media_type}.")
+        text = self.raw_body(self.max_body)
         try:
-            return _decode(self.raw_body(self.max_body))
+            value = _decode(text)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise exception.BadRequest("Malformed request body: it is not valid JSON in UTF-8.")
+        if b"\\u0000" in text and _has_nul(value):
+            raise exception.BadRequest(f"Malformed request body: {_NO_NUL}")
+        return value
 
     def raw_body(self, limit: int) -> bytes:
         """Return the body's bytes.
@@ -111,10 +117,25 @@ class Request(falcon.Request):
             )
         except ValueError:
             raise exception.BadRequest("Malformed query string: it is not valid UTF-8, or has too many fields.")
+        if any("\0" in text for pair in pairs for text in pair):
+            raise exception.BadRequest(f"Malformed query string: {_NO_NUL}")
         for key, value in pairs:
             parameters.setdefault(key, []).append(value)
         validation.validate(parameters, schema, self.version, "query parameters")
         return parameters
+
+
+def _has_nul(value: Any) -> bool:
+    rest = [value]
+    while rest:
+        value = rest.pop()
+        if isinstance(value, str) and "\0" in value:
+            return True
+        if isinstance(value, dict):
+            rest += [*value, *value.values()]
+        elif isinstance(value, list):
+            rest += value
+    return False
 
 
 def since(text: str) -> Callable[[Method], Method]:

@@ -173,6 +173,26 @@ def test_bad_bodies_are_refused_with_a_sentence(api: WholeAPI, body: Any) -> Non
     assert api.count(models.flavors) == 0
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/v2.1/flavors", {"flavor": {**FLAVOR, "description": "a\0b"}}),
+        ("POST", "/v2.1/flavors/f1/os-extra_specs", {"extra_specs": {"hw:cpu_policy": "\0"}}),
+        ("POST", "/v2.1/flavors/f1/os-extra_specs", {"extra_specs": {"a\0": "b"}}),
+        ("GET", "/v2.1/flavors?marker=a%00", None),
+    ],
+)
+def test_nul_is_refused_since_not_every_database_keeps_it(api: WholeAPI, method: str, path: str, body: Any) -> None:
+    answer = api.ask(method, path, body)
+
+    assert answer.status_code == 400
+    assert "the character NUL" in answer.json["badRequest"]["message"]
+
+
+def test_text_about_nul_is_not_nul(api: WholeAPI) -> None:
+    assert api.ask("POST", "/v2.1/flavors", {"flavor": {**FLAVOR, "description": r"\u0000"}}).status_code == 200
+
+
 def test_ten_megabytes_are_too_many(api: WholeAPI) -> None:
     body = b'{"flavor": {"name": "' + b"x" * 10_000_000 + b'"}}'
 
