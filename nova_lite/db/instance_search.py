@@ -126,15 +126,20 @@ def _page(
     if marker is not None:
         statement = statement.where(_after(conn, keys, marker, filters.equal.get("project_id")))
     for key in keys:
-        column = instances.c[key.column]
-        statement = statement.order_by(column.asc() if key.ascending else column.desc())
+        statement = statement.order_by(*_sorted(instances.c[key.column], key.ascending))
     return statement.limit(limit)
+
+
+def _sorted(column: sa.Column[Any], ascending: bool) -> list[sa.ColumnElement[Any]]:
+    """Order by a column; an empty one comes before every value, where PostgreSQL by itself has it after all."""
+    terms = [column.is_not(None), column] if column.nullable else [column]
+    return [term.asc() if ascending else term.desc() for term in terms]
 
 
 def _after(
     conn: sa.Connection, keys: Sequence[Order], marker: str, projects: Collection[Any] | None
 ) -> sa.ColumnElement[bool]:
-    """Select what comes after the marker's row; an empty column comes before every value, as the databases sort it.
+    """Select what comes after the marker's row; an empty column comes before every value, as ``_sorted`` has it.
 
     The marker has to be of one of the projects that are listed: where others' rows lie in an order is their business.
     """
