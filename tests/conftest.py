@@ -12,6 +12,7 @@ import pytest
 
 from tests.fixtures import openstack, programs
 from tests.fixtures.mariadb import MariaDB
+from tests.fixtures.postgresql import PostgreSQL
 from tests.fixtures.rabbitmq import RabbitMQ
 
 
@@ -20,6 +21,20 @@ def mariadb() -> Iterator[MariaDB]:
     """A running MariaDB; a test that stops it starts it again."""
     try:
         server = MariaDB()
+    except programs.ProgramMissingError as missing:
+        _do_without(missing)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[PostgreSQL]:
+    """A running PostgreSQL; a test that stops it starts it again."""
+    try:
+        server = PostgreSQL()
     except programs.ProgramMissingError as missing:
         _do_without(missing)
     try:

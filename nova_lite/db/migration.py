@@ -134,10 +134,7 @@ _POSTGRESQL_NAME = "hashtext('nova_lite.' || current_database())"
 def _mysql_lock(conn: sa.Connection) -> Iterator[None]:
     deadline = time.monotonic() + LOCK_PATIENCE
     while conn.scalar(sa.text(f"SELECT GET_LOCK({_MYSQL_NAME}, {_LOCK_SLICE})")) != 1:  # noqa: S608 - constants
-        if time.monotonic() > deadline:
-            raise exception.DatabaseUnavailable(
-                f"Another db sync has held the schema for more than {LOCK_PATIENCE:.0f} s: look at SHOW PROCESSLIST"
-            )
+        _check_patience(deadline, "SHOW PROCESSLIST")
     try:
         yield
     finally:
@@ -145,11 +142,22 @@ def _mysql_lock(conn: sa.Connection) -> Iterator[None]:
 
 
 def _postgresql_lock(conn: sa.Connection) -> Iterator[None]:
-    conn.execute(sa.text(f"SELECT pg_advisory_lock({_POSTGRESQL_NAME})"))  # noqa: S608 - constants
+    deadline = time.monotonic() + LOCK_PATIENCE
+    # One statement that waits would end with [database]read_timeout.
+    while not conn.scalar(sa.text(f"SELECT pg_try_advisory_lock({_POSTGRESQL_NAME})")):  # noqa: S608 - constants
+        _check_patience(deadline, "pg_locks and pg_stat_activity")
+        time.sleep(_LOCK_SLICE)
     try:
         yield
     finally:
         conn.execute(sa.text(f"SELECT pg_advisory_unlock({_POSTGRESQL_NAME})"))  # noqa: S608 - constants
+
+
+def _check_patience(deadline: float, where: str) -> None:
+    if time.monotonic() > deadline:
+        raise exception.DatabaseUnavailable(
+            f"Another db sync has held the schema for more than {LOCK_PATIENCE:.0f} s: look at {where}"
+        )
 
 
 def _first_line(error: Exception) -> str:

@@ -3,11 +3,12 @@
 
 There are three engines on one database. ``read`` runs a unit in a transaction whose every statement sees the same
 snapshot and that locks nothing. ``write`` runs a unit that first locks the rows it decides on, and from then on sees
-what the earlier holders of those locks committed. The difference is the isolation level: MariaDB's REPEATABLE READ
-for the one, READ COMMITTED for the other (where a snapshot taken before a lock was granted would be stale, and whose
-missing gap locks spare most deadlocks). SQLite has one writer at a time: a write transaction begins IMMEDIATE, and
-so holds the lock on everything before it reads. ``look`` runs a unit without a transaction around it, which spares the
-round trip that ends one: for a single statement, and for what need not be of one moment.
+what the earlier holders of those locks committed. The difference is the isolation level: REPEATABLE READ for the one,
+READ COMMITTED for the other (a snapshot taken before a lock was granted would be stale: MariaDB would read it, and
+PostgreSQL refuse to write on it; and MariaDB's missing gap locks spare most deadlocks). SQLite has one writer at a
+time: a write transaction begins IMMEDIATE, and so holds the lock on everything before it reads. ``look`` runs a unit
+without a transaction around it, which spares the round trip that ends one: for a single statement, and for what need
+not be of one moment.
 
 A unit is a function of a connection. It is run again as a whole after a deadlock, a lock time-out or a lost
 connection (retry.py), so it must not touch anything but the database, and its writes must be ones that may find
@@ -30,6 +31,7 @@ from oslo_db.sqlalchemy import exc_filters
 from oslo_log import log
 
 from nova_lite import exception, retry
+from nova_lite.db import postgresql
 
 LOG = log.getLogger(__name__)
 
@@ -109,6 +111,8 @@ class Database:
                 conn.execute(sa.text("SELECT 1"))
                 if self.dialect in ("mysql", "mariadb"):
                     _refuse_multi_writer_galera(conn)
+                elif self.dialect == "postgresql":
+                    postgresql.check(conn)
         except (db_exception.DBError, sa.exc.SQLAlchemyError) as error:
             raise exception.DatabaseUnavailable(reason=_in_short(error)) from error
 
@@ -132,13 +136,20 @@ class Database:
                 "read_timeout": options.read_timeout,
                 "write_timeout": options.read_timeout,
             }
-        engine = sa.create_engine(
-            self.url,
-            pool_size=options.pool_size,
-            max_overflow=options.pool_size,
-            pool_recycle=options.pool_recycle,
-            **arguments,
-        )
+        elif self.url.get_backend_name() == "postgresql":
+            arguments["connect_args"] = postgresql.connect_args(self.url, options.connect_timeout, options.read_timeout)
+        try:
+            engine = sa.create_engine(
+                self.url,
+                pool_size=options.pool_size,
+                max_overflow=options.pool_size,
+                pool_recycle=options.pool_recycle,
+                **arguments,
+            )
+        except ModuleNotFoundError as error:
+            raise exception.DatabaseUnavailable(
+                reason=f"{error} ({self.url.drivername} needs it; for PostgreSQL, install nova-lite[postgresql])"
+            ) from error
         exc_filters.register_engine(engine)
         return engine
 

@@ -12,8 +12,8 @@ from alembic.runtime.migration import MigrationContext
 
 from nova_lite import exception
 from nova_lite.db import migration, models
-from tests.fixtures.mariadb import MariaDB
-from tests.integration.conftest import OpenDatabase
+from tests.fixtures.postgresql import PostgreSQL
+from tests.integration.conftest import DatabaseServer, OpenDatabase, open_at
 
 
 def test_migrated_schema_is_that_of_the_models(open_database: OpenDatabase) -> None:
@@ -72,14 +72,32 @@ def test_missing_schema_is_refused_with_what_to_run(open_database: OpenDatabase)
         migration.check(open_database())
 
 
+# How another session takes the lock of a database's schema.
+_TAKE_LOCK = {
+    "mysql": "SELECT GET_LOCK(CONCAT('nova_lite.', SHA1(%s)), 0)",
+    "postgresql": "SELECT pg_advisory_lock(hashtext('nova_lite.' || %s))",
+}
+
+
 def test_sync_that_waits_in_vain_says_why(
-    open_database: OpenDatabase, mariadb: MariaDB, monkeypatch: pytest.MonkeyPatch
+    open_database: OpenDatabase, server: DatabaseServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database = open_database()
-    if database.dialect == "sqlite":
-        pytest.skip("SQLite waits for the file's lock, as long as any transaction does")
     monkeypatch.setattr(migration, "LOCK_PATIENCE", 0.0)
-    with mariadb.root() as cursor:
-        cursor.execute("SELECT GET_LOCK(CONCAT('nova_lite.', SHA1(%s)), 0)", (database.url.database,))
+    assert database.url.database
+    # PostgreSQL's locks are each database's own.
+    with server.root(database.url.database) as cursor:
+        cursor.execute(_TAKE_LOCK[database.dialect], (database.url.database,))
         with pytest.raises(exception.DatabaseUnavailable, match="Another db sync has held the schema"):
             migration.sync(database)
+
+
+def test_an_encoding_that_cannot_hold_every_name_is_refused(postgresql: PostgreSQL) -> None:
+    name = postgresql.create_database("ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+    database = open_at(postgresql.url(name))
+
+    with pytest.raises(exception.DatabaseUnavailable, match="encoding is LATIN1.*create it with ENCODING 'UTF8'"):
+        database.check()
+
+    database.close()
+    postgresql.remove_database(name)

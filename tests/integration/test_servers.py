@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The servers noun on MariaDB: the same requests as on SQLite, and the races that SQLite's one writer hides."""
+"""The servers noun on MariaDB and PostgreSQL: requests as on SQLite, and the races that SQLite's one writer hides."""
 
 from __future__ import annotations
 
+import datetime
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -11,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from nova_lite.db import models
-from tests.fixtures.mariadb import MariaDB
 from tests.fixtures.server_api import ServerAPI, add_group, create_body, write_users
+from tests.integration.conftest import DatabaseServer
 
 
 @pytest.fixture(scope="module")
@@ -23,8 +24,8 @@ def users(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def api(users: Path, tmp_path: Path, mariadb: MariaDB) -> Iterator[ServerAPI]:
-    url = mariadb.url(mariadb.create_database())
+def api(users: Path, tmp_path: Path, database_server: DatabaseServer) -> Iterator[ServerAPI]:
+    url = database_server.url(database_server.create_database())
     api = ServerAPI(users, tmp_path, database__connection=url, quota__cores=-1, quota__ram=-1)
     yield api
     api.close()
@@ -120,10 +121,11 @@ def test_deletes_at_once_share_one_operation(api: ServerAPI) -> None:
         ("availability_zone=nova", ["a1", "b-3"]),
         ("changes-since=2000-01-01T00:00:00Z", ["a1", "a2", "b-3"]),
         ("sort_key=launched_at&sort_key=display_name", ["a1", "a2", "b-3"]),
+        ("sort_key=launched_at&sort_dir=asc&sort_key=display_name", ["a1", "a2", "b-3"]),
     ],
 )
 def test_filters(api: ServerAPI, query: str, names: list[str]) -> None:
-    api.settle(api.create(name="a1", tags=["x", "y"]))
+    api.settle(api.create(name="a1", tags=["x", "y"]), launched_at=datetime.datetime(2026, 1, 31))
     api.create(name="a2", tags=["x"])
     b3 = api.create(name="b-3")
     api.settle(b3, "stopped", "host2", addresses=json.dumps({"net": [{"addr": "10.0.0.7", "version": 4}]}))

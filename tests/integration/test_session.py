@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import datetime
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -19,9 +20,8 @@ from nova_lite.db import migration
 from nova_lite.db.clock import now
 from nova_lite.db.models import quota_usages
 from nova_lite.db.session import Database
-from tests.fixtures.mariadb import MariaDB
 from tests.fixtures.ports import free_port
-from tests.integration.conftest import OpenDatabase
+from tests.integration.conftest import DatabaseServer, OpenDatabase, open_at
 
 PATIENCE = 10.0
 
@@ -127,8 +127,15 @@ def _retries() -> float:
     return REGISTRY.get_sample_value("nova_lite_transaction_retries_total") or 0.0
 
 
+_HURRY = {
+    "sqlite": "PRAGMA busy_timeout = 100",
+    "mysql": "SET innodb_lock_wait_timeout = 1",
+    "postgresql": "SET lock_timeout = '100ms'",
+}
+
+
 def test_a_lock_timeout_is_run_again(open_database: OpenDatabase) -> None:
-    """SQLite waits at its BEGIN, before the unit; MariaDB in the middle of it."""
+    """SQLite waits at its BEGIN, before the unit; the others in the middle of it."""
     patient, impatient = open_database(), open_database(read_timeout=5)
     impatient._turn = nullcontext()  # as from another process: within one, writers to SQLite take turns
     migration.sync(patient)
@@ -145,8 +152,8 @@ def test_a_lock_timeout_is_run_again(open_database: OpenDatabase) -> None:
 
     @sa.event.listens_for(impatient.engine, "connect")
     def _connect(connection: Any, _record: object) -> None:
-        hurry = "PRAGMA busy_timeout = 100" if impatient.dialect == "sqlite" else "SET innodb_lock_wait_timeout = 1"
-        connection.cursor().execute(hurry)
+        connection.cursor().execute(_HURRY[impatient.dialect])
+        connection.commit()
 
     def wait_for_holder() -> None:
         assert holds.wait(PATIENCE)
@@ -177,27 +184,47 @@ def test_the_databases_clock_moves_by_an_offset(database: Database, offset: floa
     assert count == (2 if is_later else 0)
 
 
-class TestLostConnection:
-    """MariaDB goes away under a running process."""
+def test_a_conflict_of_snapshots_is_run_again(database: Database) -> None:
+    """PostgreSQL refuses to write what another has changed since the snapshot."""
+    if database.dialect != "postgresql":
+        pytest.skip("Only PostgreSQL compares what is written with the snapshot")
+    runs: list[int | None] = []
 
-    def test_a_restart_between_units_is_not_noticed(self, database: Database, mariadb: MariaDB) -> None:
-        _only_on_mariadb(database)
-        mariadb.restart()
+    def unit(conn: sa.Connection) -> None:
+        conn.execute(sa.text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
+        runs.append(_instances("a")(conn))
+        if len(runs) == 1:
+            _in_threads(lambda: database.write(lambda other: _add_under_lock(other, "a")))
+        _add_under_lock(conn, "a")
+
+    database.write(unit)
+
+    assert runs == [0, 1]
+    assert database.read(_instances("a")) == 2
+
+
+_SLEEP = {"mysql": "SELECT SLEEP(20)", "postgresql": "SELECT pg_sleep(20)"}
+
+
+class TestLostConnection:
+    """The server goes away under a running process."""
+
+    def test_a_restart_between_units_is_not_noticed(self, database: Database, server: DatabaseServer) -> None:
+        server.restart()
 
         database.write(lambda conn: _add_under_lock(conn, "a"))
 
         assert database.read(_instances("a")) == 1
 
-    def test_a_crash_in_the_middle_of_a_unit_runs_it_again(self, database: Database, mariadb: MariaDB) -> None:
-        _only_on_mariadb(database)
+    def test_a_crash_in_the_middle_of_a_unit_runs_it_again(self, database: Database, server: DatabaseServer) -> None:
         runs: list[int] = []
 
         def unit(conn: sa.Connection) -> None:
             runs.append(len(runs))
             _add_under_lock(conn, "a")
             if len(runs) == 1:
-                mariadb.kill()
-                mariadb.start()
+                server.kill()
+                server.start()
             _add_under_lock(conn, "b")
 
         database.write(unit)
@@ -205,29 +232,42 @@ class TestLostConnection:
         assert len(runs) == 2
         assert (database.read(_instances("a")), database.read(_instances("b"))) == (1, 1)
 
-    def test_a_server_that_is_late_is_waited_for(self, database: Database, mariadb: MariaDB) -> None:
-        _only_on_mariadb(database)
-        mariadb.stop()
+    def test_a_server_that_is_late_is_waited_for(self, database: Database, server: DatabaseServer) -> None:
+        server.stop()
         tried = threading.Event()
         database.step_hook = lambda _label: tried.set()
 
         def start_later() -> None:
             assert tried.wait(PATIENCE)
-            mariadb.start()
+            server.start()
 
         _in_threads(lambda: database.write(lambda conn: _add_under_lock(conn, "a")), start_later)
 
         assert database.read(_instances("a")) == 1
 
-    def test_a_server_that_stays_away_is_said_to_be_unavailable(self, open_database: OpenDatabase) -> None:
-        nowhere = f"mysql+pymysql://nobody:secret@127.0.0.1:{free_port()}/none"
-        database = open_database(connection=nowhere, retry_for=0.2)
+    @pytest.mark.parametrize("scheme", ["mysql+pymysql", "postgresql+psycopg2"])
+    def test_a_server_that_stays_away_is_said_to_be_unavailable(self, scheme: str) -> None:
+        database = open_at(f"{scheme}://nobody:secret@127.0.0.1:{free_port()}/none", retry_for=0.2)
 
         with pytest.raises(exception.DatabaseUnavailable, match="cannot be reached: .*127.0.0.1") as caught:
             database.read(_instances("a"))
         assert "secret" not in str(caught.value)
 
+    def test_a_statement_without_end_counts_as_a_lost_connection(
+        self, open_database: OpenDatabase, server: DatabaseServer
+    ) -> None:
+        database = open_database(read_timeout=1, retry_for=0.2)
+        began = time.monotonic()
 
-def _only_on_mariadb(database: Database) -> None:
-    if database.dialect == "sqlite":
-        pytest.skip("SQLite has no server that could go away")
+        with pytest.raises(exception.DatabaseUnavailable):
+            database.read(lambda conn: conn.execute(sa.text(_SLEEP[database.dialect])))
+
+        assert time.monotonic() - began < PATIENCE
+        assert database.read(lambda conn: conn.scalar(sa.text("SELECT 1"))) == 1
+
+
+def test_a_driver_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg2", None)
+
+    with pytest.raises(exception.DatabaseUnavailable, match=r"psycopg2.*install nova-lite\[postgresql\]"):
+        open_at("postgresql+psycopg2://nobody:secret@127.0.0.1/none")
