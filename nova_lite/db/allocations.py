@@ -307,8 +307,42 @@ def release(conn: sa.Connection, consumers: Iterable[str], *, were_building: boo
     node_ids = sorted({row[0] for row in conn.execute(_NODES_OF_CONSUMERS, {"uuids": wanted})})
     if not node_ids:
         return {}
-    conn.execute(_NODE_IDS_LOCKED, {"ids": node_ids}).all()
+    lock_nodes(conn, node_ids)
     held = conn.execute(_HELD_LOCKED, {"uuids": wanted, "ids": node_ids}).all()
+    _free(conn, held, were_building)
+    return {row.consumer: row.node_id for row in held}
+
+
+def release_half(conn: sa.Connection, consumer: str, migration: str) -> bool:
+    """Give back what a move holds, and its grant; tells whether it held anything.
+
+    To be called as ``release`` is, by whoever ends the move.
+    """
+    purpose = sa.and_(grants.c.consumer == consumer, grants.c.migration == migration)
+    half = sa.and_(allocations.c.consumer == consumer, allocations.c.migration == migration)
+    granted = set(conn.execute(sa.select(grants.c.node_id).where(purpose)).scalars())
+    booked = set(conn.execute(sa.select(allocations.c.node_id).where(half)).scalars())
+    if not granted | booked:
+        return False
+    lock_nodes(conn, granted | booked)
+    if granted:
+        conn.execute(sa.delete(grants).where(purpose))
+        # Every view looks again.
+        conn.execute(sa.update(compute_nodes).where(compute_nodes.c.id.in_(granted)).values(updated_at=now()))
+    held = conn.execute(sa.select(allocations).where(half).with_for_update()).all()
+    if {row.node_id for row in held} - booked:
+        raise operations.Moved("the half was switched over meanwhile")
+    _free(conn, held)
+    return bool(held)
+
+
+def lock_nodes(conn: sa.Connection, node_ids: Iterable[int | None]) -> None:
+    """Lock the rows of nodes, by ascending id."""
+    conn.execute(_NODE_IDS_LOCKED, {"ids": sorted({each for each in node_ids if each is not None})}).all()
+
+
+def _free(conn: sa.Connection, held: Sequence[sa.Row[Any]], were_building: bool = False) -> None:
+    """Delete allocations and subtract them from their nodes, which are locked."""
     conn.execute(_DELETED, {"ids": [row.id for row in held]})
     by_node: dict[int, list[sa.Row[Any]]] = defaultdict(list)
     for row in held:
@@ -326,4 +360,3 @@ def release(conn: sa.Connection, consumers: Iterable[str], *, were_building: boo
     ]
     if freed:
         conn.execute(_NODE_FREED, freed)
-    return {row.consumer: row.node_id for row in held}

@@ -154,7 +154,7 @@ _BY_UUIDS = (
 _UNDELETED_BY_UUIDS = _BY_UUIDS.where(instances.c.deleted == 0)
 
 # The states in which a user may change what is written down of a server.
-AT_REST = (objects.ACTIVE, objects.PAUSED, "suspended", objects.STOPPED)
+AT_REST = (objects.ACTIVE, objects.PAUSED, objects.SUSPENDED, objects.STOPPED)
 
 
 def create(conn: sa.Connection, conf: cfg.ConfigOpts, new: NewInstances, caller: Caller) -> Created:
@@ -176,7 +176,7 @@ def create(conn: sa.Connection, conf: cfg.ConfigOpts, new: NewInstances, caller:
     if new.tags:
         rows = [{"instance_uuid": uuid, "tag": tag} for uuid in uuids for tag in sorted(set(new.tags))]
         conn.execute(sa.insert(instance_tags), rows)
-    return Created(uuids, _add_operation(conn, operations.CREATE, uuids, caller, at=at))
+    return Created(uuids, add_operation(conn, operations.CREATE, uuids, caller, at=at))
 
 
 def _created_before(conn: sa.Connection, new: NewInstances) -> Created:
@@ -268,7 +268,7 @@ def _values(new: NewInstances, place: int, caller: Caller, at: datetime.datetime
     }
 
 
-def _add_operation(
+def add_operation(
     conn: sa.Connection,
     kind: str,
     uuids: Sequence[str],
@@ -276,6 +276,7 @@ def _add_operation(
     arguments: dict[str, Any] | None = None,
     at: datetime.datetime | None = None,
 ) -> list[str]:
+    """Add the caller's operation on each of the instances; return the operations' uuids."""
     return operations.add(
         conn,
         kind,
@@ -385,7 +386,7 @@ def begin_action(
     :raises Conflict: it is on no host.
     """
     row = lock(conn, uuid)
-    before = _accepted_before(conn, kind, uuid, caller)
+    before = accepted_before(conn, kind, uuid, caller)
     if before:
         return before
     check_lock(row, caller)
@@ -396,10 +397,10 @@ def begin_action(
         operations.cancel_others(conn, uuid, f"Interrupted by {kind}.")
     statement = sa.update(instances).where(instances.c.id == row.id)
     conn.execute(statement.values(task_state=task_state, updated_at=now()))
-    return _add_operation(conn, kind, [uuid], caller, arguments)[0]
+    return add_operation(conn, kind, [uuid], caller, arguments)[0]
 
 
-def _accepted_before(conn: sa.Connection, kind: str, uuid: str, caller: Caller) -> str | None:
+def accepted_before(conn: sa.Connection, kind: str, uuid: str, caller: Caller) -> str | None:
     """Return the operation that this very request has added already, in a commit whose outcome was unknown."""
     statement = sa.select(operations_table.c.uuid).where(
         operations_table.c.instance_uuid == uuid,
@@ -432,17 +433,17 @@ def begin_delete(conn: sa.Connection, uuid: str, caller: Caller) -> str:
     operations.cancel_others(conn, uuid, "The server is being deleted.")
     statement = sa.update(instances).where(instances.c.id == row.id)
     conn.execute(statement.values(task_state=objects.DELETING, updated_at=now()))
-    return _add_operation(conn, operations.DELETE, [uuid], caller)[0]
+    return add_operation(conn, operations.DELETE, [uuid], caller)[0]
 
 
 def set_lock(conn: sa.Connection, uuid: str, caller: Caller, locked_by: str | None, reason: str | None = None) -> None:
     """Lock a server (locked_by is owner or admin) or unlock it (None), and note it among its actions."""
     row, kind = lock(conn, uuid), "lock" if locked_by else "unlock"
-    if _accepted_before(conn, kind, uuid, caller):
+    if accepted_before(conn, kind, uuid, caller):
         return
     statement = sa.update(instances).where(instances.c.id == row.id)
     conn.execute(statement.values(locked_by=locked_by, locked_reason=reason, updated_at=now()))
-    done = _add_operation(conn, kind, [uuid], caller)
+    done = add_operation(conn, kind, [uuid], caller)
     operations.finish(conn, done, operations.SUCCEEDED)
 
 

@@ -295,6 +295,8 @@ migrations = _table(
     sa.Column("held_ram", sa.Integer, nullable=False, default=0),
     # What was asked of a live migration that runs: "", abort or force-complete.
     sa.Column("wish", sa.String(16), nullable=False, default=""),
+    # Whether source and destination see the same disks: who cleans up must leave them alone.
+    sa.Column("shared_disks", sa.Boolean, nullable=False, default=False),
     *[
         sa.Column(f"{what}_{part}", sa.BigInteger)
         for what in ("memory", "disk")

@@ -27,6 +27,9 @@ _HINT_GRACE = datetime.timedelta(seconds=5)
 
 # Kinds, by the names that the API shows as actions.
 CREATE, DELETE, START, STOP, REBOOT = "create", "delete", "start", "stop", "reboot"
+RESIZE, MIGRATE, LIVE_MIGRATE, EVACUATE = "resize", "migrate", "live-migration", "evacuate"
+CONFIRM, REVERT = "confirmResize", "revertResize"
+PAUSE, UNPAUSE, SUSPEND, RESUME = "pause", "unpause", "suspend", "resume"
 
 
 class Moved(db_exception.DBDeadlock):

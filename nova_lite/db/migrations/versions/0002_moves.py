@@ -52,6 +52,7 @@ def _create_migrations() -> None:
         sa.Column("held_cores", sa.Integer(), nullable=False),
         sa.Column("held_ram", sa.Integer(), nullable=False),
         sa.Column("wish", sa.String(16), nullable=False),
+        sa.Column("shared_disks", sa.Boolean(), nullable=False),
         sa.Column("memory_total_bytes", sa.BigInteger()),
         sa.Column("memory_processed_bytes", sa.BigInteger()),
         sa.Column("memory_remaining_bytes", sa.BigInteger()),
