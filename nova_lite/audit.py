@@ -47,6 +47,17 @@ IN_FLIGHT: Mapping[str, str] = {
 }
 
 
+# The states in which a server at rest has a domain.
+_WITH_DOMAIN = (
+    states.ACTIVE,
+    states.STOPPED,
+    states.PAUSED,
+    states.SUSPENDED,
+    states.RESCUED,
+    states.SHELVED,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One contradiction. since is the database's time of the newest row that takes part in it, or None.
@@ -398,7 +409,7 @@ def _domains(
             said = f"A domain is on {domain.node}, its server on {server.node or 'no host'}."
             yield Finding("domain-elsewhere", domain.uuid, said, server.updated_at)
     for server in snapshot.servers.values():
-        at_rest = server.task_state is None and server.vm_state in (states.ACTIVE, states.STOPPED, states.PAUSED)
+        at_rest = server.task_state is None and server.vm_state in _WITH_DOMAIN
         if at_rest and not server.deleted and server.host in asked and server.node not in there[server.uuid]:
             said = f"The server is {server.vm_state} on {server.host}, and has no domain there."
             yield Finding("server-without-domain", server.uuid, said, server.updated_at)

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import Any
 
 import falcon
@@ -22,10 +24,39 @@ from nova_lite.db import instances, operations, registry
 from nova_lite.db.instances import Instance
 from nova_lite.objects import instance as states
 
-_REBOOTING = (None, states.REBOOTING, states.REBOOTING_HARD)
+# Tasks that a hard reboot interrupts.
+_REBOOTING = (
+    None,
+    states.REBOOTING,
+    states.REBOOTING_HARD,
+    states.PAUSING,
+    states.UNPAUSING,
+    states.SUSPENDING,
+    states.RESUMING,
+)
 _CAN_REBOOT_HARD = (*instances.AT_REST, states.ERROR)
 # What no terminal shows, and some clients cannot read.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+
+
+@dataclass(frozen=True, slots=True)
+class _Plain:
+    """An action that says nothing but its name, and is put on the books as it is."""
+
+    rule: str
+    kind: str
+    task_state: str
+    vm_states: tuple[str, ...]
+
+
+_PLAIN = {
+    "os-start": _Plain("servers:start", operations.START, states.POWERING_ON, (states.STOPPED,)),
+    "os-stop": _Plain("servers:stop", operations.STOP, states.POWERING_OFF, (states.ACTIVE, states.ERROR)),
+    "pause": _Plain("os-pause-server:pause", operations.PAUSE, states.PAUSING, (states.ACTIVE,)),
+    "unpause": _Plain("os-pause-server:unpause", operations.UNPAUSE, states.UNPAUSING, (states.PAUSED,)),
+    "suspend": _Plain("os-suspend-server:suspend", operations.SUSPEND, states.SUSPENDING, (states.ACTIVE,)),
+    "resume": _Plain("os-suspend-server:resume", operations.RESUME, states.RESUMING, (states.SUSPENDED,)),
+}
 
 
 class ServerAction:
@@ -36,8 +67,7 @@ class ServerAction:
         self._actions: dict[
             str, tuple[Schema | Versioned[Schema], Callable[[Request, falcon.Response, str, Any], None]]
         ] = {
-            "os-start": (schemas.START, self._start),
-            "os-stop": (schemas.STOP, self._stop),
+            **{name: (schemas.bare(name), functools.partial(self._plain, plain)) for name, plain in _PLAIN.items()},
             "reboot": (schemas.REBOOT, self._reboot),
             "lock": (schemas.LOCK, self._lock),
             "unlock": (schemas.UNLOCK, self._unlock),
@@ -58,13 +88,9 @@ class ServerAction:
         resp.status = falcon.HTTP_202
         do(req, resp, server_id, body[name])
 
-    def _start(self, req: Request, resp: falcon.Response, server_id: str, value: Any) -> None:
-        row = server_lookup.find(self._services, req, server_id, "servers:start")
-        self._begin(req, row, operations.START, states.POWERING_ON, (states.STOPPED,))
-
-    def _stop(self, req: Request, resp: falcon.Response, server_id: str, value: Any) -> None:
-        row = server_lookup.find(self._services, req, server_id, "servers:stop")
-        self._begin(req, row, operations.STOP, states.POWERING_OFF, (states.ACTIVE, states.ERROR))
+    def _plain(self, plain: _Plain, req: Request, resp: falcon.Response, server_id: str, value: Any) -> None:
+        row = server_lookup.find(self._services, req, server_id, plain.rule)
+        self._begin(req, row, plain.kind, plain.task_state, plain.vm_states)
 
     def _reboot(self, req: Request, resp: falcon.Response, server_id: str, value: Any) -> None:
         row = server_lookup.find(self._services, req, server_id, "servers:reboot")

@@ -74,7 +74,7 @@ _POWER_STATES = {
     "paused": states.POWER_PAUSED,
     "shutdown": states.SHUTDOWN,
     "crashed": states.CRASHED,
-    "suspended": states.SUSPENDED,
+    "suspended": states.POWER_SUSPENDED,
 }
 
 

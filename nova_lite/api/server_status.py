@@ -15,11 +15,11 @@ _BY_STATE = {
     states.ERROR: "ERROR",
     states.DELETED: "DELETED",
     "resized": "VERIFY_RESIZE",
-    "suspended": "SUSPENDED",
-    "rescued": "RESCUE",
+    states.SUSPENDED: "SUSPENDED",
+    states.RESCUED: "RESCUE",
     "soft-delete": "SOFT_DELETED",
-    "shelved": "SHELVED",
-    "shelved_offloaded": "SHELVED_OFFLOADED",
+    states.SHELVED: "SHELVED",
+    states.SHELVED_OFFLOADED: "SHELVED_OFFLOADED",
 }
 
 _REBUILD = dict.fromkeys(("rebuilding", "rebuild_block_device_mapping", "rebuild_spawning"), "REBUILD")

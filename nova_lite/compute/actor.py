@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Actions on servers of this host: stop, start, reboot, delete; each looks at what is true and goes on from there."""
+"""Actions on servers of this host, from stop to delete; each looks at what is true and goes on from there."""
 
 from __future__ import annotations
 
@@ -45,6 +45,10 @@ class Actor:
             "stop": self._stop,
             "start": self._start,
             "reboot": self._reboot,
+            "pause": lambda request: driver.pause(request.instance),
+            "unpause": lambda request: driver.unpause(request.instance),
+            "suspend": lambda request: driver.suspend(request.instance),
+            "resume": lambda request: driver.resume(request.instance),
         }
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="act")
         self._outcomes: Batcher[ActionOutcome, None] = Batcher(

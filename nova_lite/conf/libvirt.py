@@ -64,6 +64,14 @@ OPTIONS = [
         help="Seconds that libvirt may take to start a guest before the hypervisor counts as unavailable.",
     ),
     cfg.FloatOpt(
+        "save_timeout",
+        default=600.0,
+        min=1,
+        max=86400,
+        help="Seconds that libvirt may take to write a guest's memory to disk when it is suspended, or to read it when "
+        "it is resumed.",
+    ),
+    cfg.FloatOpt(
         "connect_timeout",
         default=5.0,
         min=0.1,

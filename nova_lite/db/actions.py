@@ -24,7 +24,17 @@ _VM_STATES = {
     states.POWER_PAUSED: states.PAUSED,
     states.SHUTDOWN: states.STOPPED,
     states.CRASHED: states.STOPPED,
+    states.POWER_SUSPENDED: states.SUSPENDED,
 }
+# What a server is by its power state alone. One that is rescued or shelved stays so, whatever its domain does.
+_BY_POWER = (states.ACTIVE, states.STOPPED, states.PAUSED, states.SUSPENDED)
+# Those besides of which the power state is kept up to date.
+_POWERED = (*_BY_POWER, states.RESCUED, states.SHELVED)
+
+
+def vm_state_of(vm_state: str, power_state: int) -> str:
+    """Return what a server that was in vm_state is, now that its domain is found in power_state."""
+    return _VM_STATES.get(power_state, vm_state) if vm_state in _BY_POWER else vm_state
 
 
 def hand_to_compute(
@@ -49,10 +59,14 @@ def fail(
     :param power_state: what the hypervisor shows afterwards, if it was asked.
     """
     values: dict[str, Any] = {"fault_code": 500, "fault_message": message, "fault_at": now()}
+    row = instances.lock_if_there(conn, operation.instance_uuid)
+    if row is None:
+        return False
     if power_state is not None:
         values["power_state"] = power_state
-        if power_state in _VM_STATES and not error:
-            values["vm_state"] = _VM_STATES[power_state]
+        # An ERROR that turns out to be over ends here.
+        before = states.ACTIVE if row.vm_state == states.ERROR and power_state in _VM_STATES else row.vm_state
+        values["vm_state"] = vm_state_of(before, power_state)
     if error:
         values["vm_state"] = states.ERROR
     return _end(conn, operation, operations.FAILED, message, values)
@@ -114,15 +128,14 @@ def finish_deletes(conn: sa.Connection, claimed: Sequence[Operation]) -> list[st
 def report_power_state(conn: sa.Connection, host: str, uuid: str, power_state: int) -> bool:
     """Take over what the hypervisor shows of a server, if nothing is being done to it; returns whether it changed.
 
-    A server that was ACTIVE and is found off is SHUTOFF; one found running is ACTIVE. Nobody is stopped or started for
-    it: the report says what is, and guessing what should be has switched off servers that had just been rebooted
-    (Launchpad 1443186).
+    A server that was ACTIVE and is found off is SHUTOFF; one found running is ACTIVE; a rescued or shelved one stays
+    that. Nobody is stopped or started for it: the report says what is, and guessing what should be has switched off
+    servers that had just been rebooted (Launchpad 1443186).
     """
     row = instances.lock_if_there(conn, uuid)
-    at_rest = (states.ACTIVE, states.STOPPED, states.PAUSED)
-    if row is None or row.host != host or row.task_state is not None or row.vm_state not in at_rest:
+    if row is None or row.host != host or row.task_state is not None or row.vm_state not in _POWERED:
         return False
-    vm_state = _VM_STATES.get(power_state, row.vm_state)
+    vm_state = vm_state_of(row.vm_state, power_state)
     if (vm_state, power_state) == (row.vm_state, row.power_state):
         return False
     conn.execute(

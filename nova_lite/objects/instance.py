@@ -13,6 +13,10 @@ BUILDING = "building"
 ACTIVE = "active"
 STOPPED = "stopped"
 PAUSED = "paused"
+SUSPENDED = "suspended"
+RESCUED = "rescued"
+SHELVED = "shelved"
+SHELVED_OFFLOADED = "shelved_offloaded"
 RESIZED = "resized"
 ERROR = "error"
 DELETED = "deleted"
@@ -31,6 +35,20 @@ RESIZE_FINISH = "resize_finish"
 RESIZE_REVERTING = "resize_reverting"
 MIGRATING = "migrating"
 REBUILDING = "rebuilding"
+REBUILD_SPAWNING = "rebuild_spawning"
+PAUSING = "pausing"
+UNPAUSING = "unpausing"
+SUSPENDING = "suspending"
+RESUMING = "resuming"
+RESCUING = "rescuing"
+UNRESCUING = "unrescuing"
+IMAGE_SNAPSHOT = "image_snapshot"
+IMAGE_BACKUP = "image_backup"
+IMAGE_UPLOADING = "image_uploading"
+SHELVING = "shelving"
+SHELVING_IMAGE_UPLOADING = "shelving_image_uploading"
+SHELVING_OFFLOADING = "shelving_offloading"
+UNSHELVING = "unshelving"
 
 # power_state: what the hypervisor says (the numbers are the API's).
 NOSTATE = 0
@@ -38,7 +56,7 @@ RUNNING = 1
 POWER_PAUSED = 3
 SHUTDOWN = 4
 CRASHED = 6
-SUSPENDED = 7
+POWER_SUSPENDED = 7
 
 
 @dataclass(frozen=True, slots=True)

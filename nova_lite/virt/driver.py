@@ -108,11 +108,42 @@ class Driver(abc.ABC):
 
     @abc.abstractmethod
     def power_off(self, instance: Instance, timeout: float) -> None:
-        """Ask the guest to power off, and after timeout seconds (0: at once) take its power away."""
+        """Ask the guest to power off, and after timeout seconds (0: at once) take its power away.
+
+        Of a suspended guest the memory is thrown away.
+        """
 
     @abc.abstractmethod
     def reboot(self, instance: Instance, hard: bool, timeout: float) -> None:
         """Restart the guest. Soft: ask it, and after timeout seconds restart it hard."""
+
+    def pause(self, instance: Instance) -> None:
+        """Stop the guest's CPUs and keep its memory; no error if they are stopped.
+
+        :raises DomainNotFound:
+        """
+        raise exception.NotImplementedHere(what="pausing servers on this hypervisor")
+
+    def unpause(self, instance: Instance) -> None:
+        """Let the guest's CPUs go on; no error if they do.
+
+        :raises DomainNotFound:
+        """
+        raise exception.NotImplementedHere(what="pausing servers on this hypervisor")
+
+    def suspend(self, instance: Instance) -> None:
+        """Write the guest's memory to disk and end it; its power state is POWER_SUSPENDED then, also across restarts.
+
+        :raises DomainNotFound:
+        """
+        raise exception.NotImplementedHere(what="suspending servers on this hypervisor")
+
+    def resume(self, instance: Instance) -> None:
+        """Let a suspended guest go on where it was; no error if it runs.
+
+        :raises DomainNotFound:
+        """
+        raise exception.NotImplementedHere(what="suspending servers on this hypervisor")
 
     @abc.abstractmethod
     def console_output(self, instance: Instance, lines: int | None) -> str:

@@ -128,6 +128,18 @@ class FakeDriver(Driver):
     def reboot(self, instance: Instance, hard: bool, timeout: float) -> None:
         self._change(instance, "reboot", states.RUNNING)
 
+    def pause(self, instance: Instance) -> None:
+        self._change(instance, "pause", states.POWER_PAUSED)
+
+    def unpause(self, instance: Instance) -> None:
+        self._change(instance, "unpause", states.RUNNING)
+
+    def suspend(self, instance: Instance) -> None:
+        self._change(instance, "suspend", states.POWER_SUSPENDED)
+
+    def resume(self, instance: Instance) -> None:
+        self._change(instance, "resume", states.RUNNING)
+
     def console_output(self, instance: Instance, lines: int | None) -> str:
         self._act(instance.node, "console_output", server=instance.name)
         if self.domain(instance.uuid) is None:

@@ -120,6 +120,66 @@ def test_reboot(driver: Any, image: Path, hard: bool) -> None:
     assert (nano.BYE in driver.console_output(instance, None)) is not hard
 
 
+@pytest.mark.parametrize("there", ["pause", "suspend"])
+def test_a_stopped_clock_goes_on_where_it_was(driver: Any, image: Path, there: str) -> None:
+    back = {"pause": "unpause", "suspend": "resume"}[there]
+    during = {"pause": states.POWER_PAUSED, "suspend": states.POWER_SUSPENDED}[there]
+    instance = make_instance()
+    driver.spawn(instance, image, [], None)
+    wait_for_console(driver, instance, nano.BEAT)
+
+    getattr(driver, there)(instance)
+
+    assert driver.power_state(instance) == during
+    assert [domain.power_state for domain in driver.domains()] == [during]
+    getattr(driver, there)(instance)  # once more is no error
+    beats = driver.console_output(instance, None).count(nano.BEAT)
+
+    getattr(driver, back)(instance)
+
+    assert driver.power_state(instance) == states.RUNNING
+    wait_for_console(driver, instance, nano.BEAT, count=beats + 2)
+    assert driver.console_output(instance, None).count(nano.READY) == 1, "it was booted anew"
+    getattr(driver, back)(instance)
+    assert driver.power_state(instance) == states.RUNNING
+
+
+def test_a_suspended_guest_outlives_libvirtd(
+    make_driver: Callable[..., Any], driver: Any, image: Path, libvirtd: Libvirtd
+) -> None:
+    instance = make_instance()
+    driver.spawn(instance, image, [], None)
+    wait_for_console(driver, instance, nano.READY)
+    driver.suspend(instance)
+
+    libvirtd.restart()
+
+    later = make_driver()
+    wait_until(lambda: _state(later, instance) == states.POWER_SUSPENDED, "the guest to be found suspended")
+    later.resume(instance)
+    assert later.power_state(instance) == states.RUNNING
+    assert later.console_output(instance, None).count(nano.READY) == 1
+
+
+def _state(driver: Any, instance: Any) -> int | None:
+    try:
+        return int(driver.power_state(instance))
+    except exception.HypervisorUnavailable:
+        return None
+
+
+@pytest.mark.parametrize("there", ["pause", "suspend"])
+def test_a_hard_reboot_boots_a_stopped_clock_anew(driver: Any, image: Path, there: str) -> None:
+    instance = make_instance()
+    driver.spawn(instance, image, [], None)
+    wait_for_console(driver, instance, nano.READY)
+    getattr(driver, there)(instance)
+
+    driver.reboot(instance, hard=True, timeout=0)
+
+    wait_for_console(driver, instance, nano.READY, count=2)
+
+
 def test_several_guests_start_at_once(driver: Any, image: Path) -> None:
     instances = [make_instance() for _ in range(4)]
 
@@ -153,6 +213,9 @@ def test_calls_for_a_guest_that_is_not_there(driver: Any) -> None:
         driver.power_off(instance, 0)
     with pytest.raises(exception.DomainNotFound):
         driver.reboot(instance, True, 0)
+    for action in (driver.pause, driver.unpause, driver.suspend, driver.resume):
+        with pytest.raises(exception.DomainNotFound):
+            action(instance)
     with pytest.raises(exception.DomainNotFound):
         driver.console_output(instance, None)
 

@@ -8,13 +8,10 @@ from nova_lite.api.microversion import Versioned
 from nova_lite.api.validation import Schema
 
 
-def _bare(action: str) -> Schema:
+def bare(action: str) -> Schema:
     """An action whose value says nothing, and is whatever clients make of that."""
     return v.obj({action: {}}, (action,))
 
-
-START = _bare("os-start")
-STOP = _bare("os-stop")
 
 REBOOT = v.wrapped(
     "reboot", {"type": {"type": "string", "enum": ["HARD", "Hard", "hard", "SOFT", "Soft", "soft"]}}, ("type",)
@@ -22,7 +19,7 @@ REBOOT = v.wrapped(
 
 LOCK = Versioned(
     {
-        "2.1": _bare("lock"),
+        "2.1": bare("lock"),
         "2.73": v.obj(
             {
                 "lock": {
@@ -35,7 +32,7 @@ LOCK = Versioned(
         ),
     }
 )
-UNLOCK = _bare("unlock")
+UNLOCK = bare("unlock")
 
 CONSOLE_OUTPUT = v.wrapped(
     "os-getConsoleOutput",

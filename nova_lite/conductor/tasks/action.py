@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Actions on a server where it is: stop, start, reboot, and delete.
+"""Actions on a server where it is: stop, start, reboot, pause, suspend and their kin, and delete.
 
 The compute does them and reports; here they are handed over, and what they have come to is published. A delete whose
 compute is down, or that never got to one, frees the books at once; the domain goes when its host returns and learns
@@ -30,17 +30,25 @@ _EVENTS = {
     operations.STOP: "compute_stop_instance",
     operations.START: "compute_start_instance",
     operations.REBOOT: "compute_reboot_instance",
+    operations.PAUSE: "compute_pause_instance",
+    operations.UNPAUSE: "compute_unpause_instance",
+    operations.SUSPEND: "compute_suspend_instance",
+    operations.RESUME: "compute_resume_instance",
 }
 _AFTERWARDS = {
     operations.STOP: states.STOPPED,
     operations.START: states.ACTIVE,
     operations.REBOOT: states.ACTIVE,
+    operations.PAUSE: states.PAUSED,
+    operations.UNPAUSE: states.ACTIVE,
+    operations.SUSPEND: states.SUSPENDED,
+    operations.RESUME: states.ACTIVE,
 }
 KINDS = tuple(_EVENTS)
 
 
 class ActionTask(Task):
-    """Operations of the kinds stop, start, reboot and delete."""
+    """Operations of the kinds that a compute does in one go."""
 
     def drive(self, claimed: Sequence[Operation]) -> None:
         rows, servers = self._look(claimed)

@@ -154,6 +154,18 @@ class LibvirtDriver(Driver):
         self.power_off(instance, 0 if hard else timeout)
         self.power_on(instance)
 
+    def pause(self, instance: Instance) -> None:
+        self._on_guest(instance, "pause the server", Guest.pause)
+
+    def unpause(self, instance: Instance) -> None:
+        self._on_guest(instance, "unpause the server", Guest.unpause)
+
+    def suspend(self, instance: Instance) -> None:
+        self._on_guest(instance, "suspend the server", Guest.save, self._conf.libvirt.save_timeout)
+
+    def resume(self, instance: Instance) -> None:
+        self._on_guest(instance, "resume the server", Guest.wake, self._conf.libvirt.save_timeout)
+
     def console_output(self, instance: Instance, lines: int | None) -> str:
         """Read the file alone: a console can be looked at while the hypervisor is away."""
         files = self._files(instance)

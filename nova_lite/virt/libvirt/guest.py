@@ -19,7 +19,7 @@ _POWER_STATES = {
     libvirt.VIR_DOMAIN_SHUTDOWN: states.RUNNING,  # it is being shut down, and still runs
     libvirt.VIR_DOMAIN_SHUTOFF: states.SHUTDOWN,
     libvirt.VIR_DOMAIN_CRASHED: states.CRASHED,
-    libvirt.VIR_DOMAIN_PMSUSPENDED: states.SUSPENDED,
+    libvirt.VIR_DOMAIN_PMSUSPENDED: states.POWER_SUSPENDED,
 }
 
 _UNDEFINE = (
@@ -43,8 +43,11 @@ class Guest:
         return uuid
 
     def power_state(self) -> int:
-        """Return the state in the API's numbers."""
-        return _POWER_STATES.get(self.domain.state()[0], states.NOSTATE)
+        """Return the state in the API's numbers; one that is off and has its memory on disk is suspended."""
+        state = _POWER_STATES.get(self.domain.state()[0], states.NOSTATE)
+        if state == states.SHUTDOWN and self.domain.hasManagedSaveImage(0):
+            return states.POWER_SUSPENDED
+        return state
 
     def start(self) -> None:
         """Give power; no error if it has some. A paused guest goes on."""
@@ -62,12 +65,44 @@ class Guest:
                 raise
 
     def cut_power(self) -> None:
-        """End the guest at once; no error if it has no power."""
+        """End the guest at once, and forget the memory of a suspended one; no error if it has no power."""
         try:
             self.domain.destroyFlags(0)
         except libvirt.libvirtError as error:
             if error.get_error_code() not in (libvirt.VIR_ERR_OPERATION_INVALID, libvirt.VIR_ERR_NO_DOMAIN):
                 raise
+        self._forget_memory()
+
+    def _forget_memory(self) -> None:
+        try:
+            if self.domain.hasManagedSaveImage(0):
+                self.domain.managedSaveRemove(0)
+        except libvirt.libvirtError as error:
+            if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:
+                raise
+
+    def pause(self) -> None:
+        """Stop the guest's CPUs; no error if they are stopped."""
+        if self.power_state() != states.POWER_PAUSED:
+            self.domain.suspend()
+
+    def unpause(self) -> None:
+        """Let the guest's CPUs go on; no error if they do."""
+        if self.power_state() == states.POWER_PAUSED:
+            self.domain.resume()
+
+    def save(self) -> None:
+        """Write the guest's memory to disk and end it; no error if that was done."""
+        if self.power_state() != states.POWER_SUSPENDED:
+            # Running: it is to run again when it is restored, also if it was paused for the saving.
+            self.domain.managedSave(libvirt.VIR_DOMAIN_SAVE_RUNNING)
+
+    def wake(self) -> None:
+        """Let a suspended guest go on, be its memory on disk or itself asleep; no error if it runs."""
+        if self.domain.state()[0] == libvirt.VIR_DOMAIN_PMSUSPENDED:
+            self.domain.pMWakeup(0)
+        else:
+            self.start()
 
     def remove(self) -> None:
         """End the guest and forget its definition."""

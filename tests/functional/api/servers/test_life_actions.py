@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Actions that change what a server is without moving it: what is accepted, and what is refused with which status."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nova_lite.db import models, operations
+from tests.fixtures.server_api import ServerAPI
+
+# body, kind, task_state, the states that allow it
+ACTIONS: list[tuple[dict[str, Any], str, str, tuple[str, ...]]] = [
+    ({"pause": None}, "pause", "pausing", ("active",)),
+    ({"unpause": None}, "unpause", "unpausing", ("paused",)),
+    ({"suspend": None}, "suspend", "suspending", ("active",)),
+    ({"resume": None}, "resume", "resuming", ("suspended",)),
+]
+STATES = ("active", "stopped", "paused", "suspended", "rescued", "shelved", "error", "resized", "building")
+
+
+def _act(api: ServerAPI, server_id: str, action: dict[str, Any], user: str = "alice", version: str = "2.96") -> Any:
+    return api.call("POST", f"/servers/{server_id}/action", action, user, version)
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action[1])
+def test_an_action_is_put_on_the_books_in_the_states_that_allow_it(api: ServerAPI, action: Any) -> None:
+    body, kind, task_state, allowed = action
+    server_id = api.create()
+    for vm_state in allowed:
+        api.settle(server_id, vm_state)
+
+        answer = _act(api, server_id, body)
+
+        assert answer.status_code in (200, 202), answer.text
+        added = api.db.read(lambda conn: operations.get(conn, api.conductor.hints[-1][0]))
+        assert added is not None
+        assert (added.kind, added.status, added.instance_uuid) == (kind, "active", server_id)
+        shown = api.call("GET", f"/servers/{server_id}").json["server"]
+        assert shown["OS-EXT-STS:task_state"] == task_state
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action[1])
+def test_every_other_state_is_a_conflict(api: ServerAPI, action: Any) -> None:
+    body, kind, _task_state, allowed = action
+    server_id = api.create()
+    before = api.count(models.operations)
+    for vm_state in STATES:
+        if vm_state not in allowed:
+            api.settle(server_id, vm_state)
+            answer = _act(api, server_id, body)
+            assert answer.status_code == 409, vm_state
+            expected = f"Cannot '{kind}' instance {server_id} while it is in vm_state {vm_state}"
+            assert answer.json["conflictingRequest"]["message"] == expected
+    assert api.count(models.operations) == before
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action[1])
+def test_a_server_that_something_is_done_to_is_a_conflict(api: ServerAPI, action: Any) -> None:
+    body, _kind, _task_state, allowed = action
+    server_id = api.create()
+    api.settle(server_id, allowed[0], task_state="powering-off")
+
+    answer = _act(api, server_id, body)
+
+    assert answer.status_code == 409
+    assert "in task_state powering-off" in answer.text
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action[1])
+def test_who_may_not(api: ServerAPI, action: Any) -> None:
+    body, _kind, _task_state, allowed = action
+    server_id = api.create()
+    api.settle(server_id, allowed[0])
+
+    assert _act(api, server_id, body, "carol").status_code == 403
+    assert _act(api, server_id, body, "bob").status_code == 404
+    _act(api, server_id, {"lock": None})
+    answer = _act(api, server_id, body)
+    assert answer.status_code == 409
+    assert answer.json["conflictingRequest"]["message"] == f"Instance {server_id} is locked"
+    assert _act(api, server_id, body, "root").status_code in (200, 202)
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action[1])
+def test_a_second_name_in_the_body_is_refused(api: ServerAPI, action: Any) -> None:
+    body = {**action[0], "os-stop": None}
+    server_id = api.active()
+
+    assert _act(api, server_id, body).status_code == 400
