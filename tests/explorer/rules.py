@@ -184,6 +184,12 @@ def broken_at_the_end(after: Books, requests: Collection[Request], gives_back: b
     return None
 
 
+def left_out(after: Books, servers: Collection[str]) -> str | None:
+    """Return which server has no place when all is over, of a case that has one for each."""
+    missing = [each for each in servers if not after.has_allocation(each)]
+    return f"{missing[0]} has no place, and there is one for it" if missing else None
+
+
 def broken_builds(after: Books, domains: Collection[tuple[str, str]], must_have_ended: bool) -> str | None:
     """Return what is wrong with builds when all is over: domains are (server, host)."""
     names = {row[0]: row[1] for row in after.rows["nodes"]}

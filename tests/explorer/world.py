@@ -47,6 +47,7 @@ SENTENCES = {
     "time_passes": "... time passes",
     "register": "reports a new size",
     "grants.write": "writes grants",
+    "grants.read_few": "rereads",
     "grants.read_ledger": "rereads",
     "grants.remove": "removes its lost grants",
     "grants.expire": "deletes expired grants",
@@ -93,9 +94,11 @@ class Case:
 
     actors adds them to a world. looked: all schedulers have their first look before
     anything else happens, so that their views are as old as can be; that saves most of the states of large cases.
+    in_step: of hosts that are equally good, all schedulers pick the same one, so that they meet wherever they can.
     deaths is how many actors may die, each before any of its steps but the first. gives_back tells whether places
     become free in the case, by expiry, deletes or failures: then a "no" may be outdated at the end, and two grants may
-    hold until one of them is consumed. ends: every operation must have ended at the end.
+    hold until one of them is consumed. ends: every operation must have ended at the end. all_placed: every server must
+    have its place at the end.
     """
 
     name: str
@@ -106,9 +109,11 @@ class Case:
     policy: str | None = None
     most: int = 1
     looked: bool = False
+    in_step: bool = False
     deaths: int = 0
     gives_back: bool = False
     ends: bool = False
+    all_placed: bool = False
     daily: bool = False
 
 
@@ -379,8 +384,8 @@ class World:
         return self._current
 
     def pick(self, count: int) -> int:
-        """Choose for the calling actor, in every way there is."""
-        return self.choose(count)
+        """Choose for the calling actor, in every way there is, or always the same if all march in step."""
+        return 0 if self.case.in_step else self.choose(count)
 
     def wait_until(self, label: str, ready: Callable[[], bool]) -> None:
         """Make the calling actor wait for something that others do; then it takes a step of its own."""
@@ -461,6 +466,8 @@ class World:
         """Return the rule that does not hold now that nobody has anything left to do."""
         dead = [actor.name for actor in self.actors if actor.dead]
         found = rules.broken_at_the_end(self._now(), self.requests.values(), self.case.gives_back, bool(dead))
+        if found is None and self.case.all_placed:
+            found = rules.left_out(self._now(), [server.name for server in self.case.servers])
         return found or rules.broken_builds(self._now(), self.kept.get("domains", {}), self.case.ends)
 
     def story(self) -> list[str]:
