@@ -45,8 +45,8 @@ _GRANTS_LOCKED = (
     sa.select(grants, (grants.c.expires_at > now()).label("live")).where(grants.c.id.in_(_IDS)).with_for_update()
 )
 _GRANTS_DELETED = sa.delete(grants).where(grants.c.id.in_(_IDS))
-_BY_PURPOSE = sa.select(allocations.c.consumer, allocations.c.migration, allocations.c.node_id).where(
-    sa.tuple_(allocations.c.consumer, allocations.c.migration).in_(sa.bindparam("purposes", expanding=True))
+_OF_CONSUMERS = sa.select(allocations.c.consumer, allocations.c.migration, allocations.c.node_id).where(
+    allocations.c.consumer.in_(_UUIDS)
 )
 _GROUPS_LOCKED = (
     sa.select(server_groups.c.id).where(server_groups.c.id.in_(_IDS)).order_by(server_groups.c.id).with_for_update()
@@ -71,7 +71,7 @@ _NODE_BOOKED = (
         used_memory_mb=sa.bindparam("memory_mb"),
         used_disk_gb=sa.bindparam("disk_gb"),
         instances=compute_nodes.c.instances + sa.bindparam("count"),
-        building=compute_nodes.c.building + sa.bindparam("count"),
+        building=compute_nodes.c.building + sa.bindparam("builds"),
         last_grant_ticket=sa.bindparam("grant_ticket"),
         last_grant_at=sa.bindparam("at"),
     )
@@ -137,8 +137,7 @@ class _Consume:
     def _read_grants(self) -> None:
         found = self._conn.execute(_GRANTS_LOCKED, {"ids": [claim.grant_id for claim in self._claims]})
         self._grants = {row.id: row for row in found}
-        purposes = [(claim.consumer, claim.migration) for claim in self._claims]
-        existing = self._conn.execute(_BY_PURPOSE, {"purposes": purposes})
+        existing = self._conn.execute(_OF_CONSUMERS, {"uuids": [claim.consumer for claim in self._claims]})
         self._existing = {(row[0], row[1]): row[2] for row in existing}
 
     def _lock_groups(self) -> None:
@@ -146,7 +145,8 @@ class _Consume:
         self._groups: dict[int, GroupBooks] = {}
         if ids:
             self._conn.execute(_GROUPS_LOCKED, {"ids": ids}).all()
-            self._groups = grants_db.read_groups(self._conn, ids)
+            found = [row for row in self._grants.values() if row.group_id is not None]
+            self._groups = grants_db.read_groups_of(self._conn, ids, [grants_db.grant_of(row) for row in found])
 
     def _read_instances(self) -> None:
         found = self._conn.execute(_INSTANCES_LOCKED, {"uuids": [claim.consumer for claim in self._claims]})
@@ -177,22 +177,29 @@ class _Consume:
             return "the node is gone"
         if not (self._booked[node.id] + amounts).fits(node.capacity):
             return "the host no longer has room"
-        reason = self._group_refuses(grant)
+        reason = self._leftover_refuses(claim) or self._group_refuses(grant)
         if reason is None:
             self._booked[node.id] += amounts
             self._granted.append((claim, grant))
         return reason
 
+    def _leftover_refuses(self, claim: Claim) -> str | None:
+        """A server does not come back to a host where an earlier move's half of it still stands."""
+        for (consumer, migration), node_id in self._existing.items():
+            if consumer == claim.consumer and node_id == claim.node_id and migration not in ("", claim.migration):
+                return "what the server left on the host is not cleaned up yet"
+        return None
+
     def _group_refuses(self, grant: sa.Row[Any]) -> str | None:
         group = self._groups.get(grant.group_id) if grant.group_id is not None else None
         if group is None:
             return None
-        here = group.members.get(grant.node_id, 0)
+        here = group.members.get(grant.node_id, 0) - group.set_aside(grant.consumer, grant.node_id)
         if group.policy == ANTI_AFFINITY and here >= group.max_server_per_host:
             return "another member of the anti-affinity group took the host"
-        if group.policy == AFFINITY and any(group.members.values()) and not here:
+        if group.policy == AFFINITY and group.nodes_of_others(grant.consumer) - {grant.node_id}:
             return "the affinity group is at home on another host"
-        group.members[grant.node_id] = here + 1
+        group.members[grant.node_id] = group.members.get(grant.node_id, 0) + 1
         return None
 
     def _write(self) -> None:
@@ -253,6 +260,7 @@ class _Consume:
                 "memory_mb": self._booked[node_id].memory_mb,
                 "disk_gb": self._booked[node_id].disk_gb,
                 "count": len(mine),
+                "builds": sum(grant.migration == "" for grant in mine),
                 "grant_ticket": max(grant.ticket for grant in mine),
                 "at": self._rows[node_id].at,
             }
@@ -269,11 +277,11 @@ class _Consume:
             row = self._rows[node_id]
             place = {"new_host": row.host, "new_node": row.node, "new_node_id": node_id}
             self._conn.execute(_OWNERS_PLACED, {"uuids": consumers, **place})
-        by_server: dict[str, list[str]] = defaultdict(list)
+        by_server: dict[tuple[str, str], list[str]] = defaultdict(list)
         for claim in taken:
-            by_server[claim.server].append(claim.operation)
-        for server, mine in by_server.items():
-            operations.hand_over(self._conn, mine, server, "building", self._lease)
+            by_server[claim.server, claim.step].append(claim.operation)
+        for (server, step), mine in by_server.items():
+            operations.hand_over(self._conn, mine, server, step, self._lease)
 
 
 _NODES_OF_CONSUMERS = sa.select(allocations.c.node_id).where(allocations.c.consumer.in_(_UUIDS))

@@ -8,17 +8,17 @@ nodes by id, groups by id, grants, allocations, instances.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
 
 from nova_lite.db.clock import Timestamp, now
-from nova_lite.db.models import allocations, compute_nodes, grants, server_groups
+from nova_lite.db.models import allocations, compute_nodes, grants, migrations, server_groups
 from nova_lite.objects.group import AFFINITY
-from nova_lite.objects.ledger import Grant, GroupBooks, Ledger, NodeBooks
+from nova_lite.objects.ledger import Grant, GroupBooks, Ledger, Mover, NodeBooks
 from nova_lite.objects.resources import Resources
 
 
@@ -205,7 +205,7 @@ def read_ledger(conn: sa.Connection, node_ids: Iterable[int], group_ids: Iterabl
         new_nodes = {row.node_id for row in rows} - asked_nodes
         asked_groups |= new_groups
         asked_nodes |= new_nodes
-    return Ledger(nodes, groups, tuple(found.values()))
+    return Ledger(nodes, _with_movers(conn, groups, found.values()), tuple(found.values()))
 
 
 _NODES_AND_GRANTS = (
@@ -239,12 +239,43 @@ def read_groups(conn: sa.Connection, ids: Sequence[int]) -> dict[int, GroupBooks
     return {row[0]: GroupBooks(row[0], row[1], row[2], members[row[0]]) for row in rows}
 
 
+def read_groups_of(conn: sa.Connection, ids: Sequence[int], found: Iterable[Grant]) -> dict[int, GroupBooks]:
+    """Read the groups with their allocated members, and those of them that these grants move."""
+    return _with_movers(conn, read_groups(conn, ids), found)
+
+
 def read_whole_ledger(conn: sa.Connection, group_ids: Iterable[int] = ()) -> Ledger:
     """Read all nodes and all live grants from one snapshot: what a "no valid host" must be founded on."""
     nodes = {row[0]: node_books(row) for row in conn.execute(sa.select(*NODE_BOOKS_COLUMNS))}
     found = tuple(grant_of(row) for row in conn.execute(sa.select(*_GRANT_COLUMNS)))
     ids = {grant.group_id for grant in found if grant.group_id is not None} | set(group_ids)
-    return Ledger(nodes, read_groups(conn, sorted(ids)) if ids else {}, found)
+    groups = read_groups(conn, sorted(ids)) if ids else {}
+    return Ledger(nodes, _with_movers(conn, groups, found), found)
+
+
+def _with_movers(conn: sa.Connection, groups: dict[int, GroupBooks], found: Iterable[Grant]) -> dict[int, GroupBooks]:
+    moving = {grant.consumer: grant.migration for grant in found if grant.migration and grant.group_id in groups}
+    if not moving:
+        return groups
+    movers = read_movers(conn, moving)
+    return {group_id: replace(group, movers=movers) for group_id, group in groups.items()}
+
+
+def read_movers(conn: sa.Connection, moving: Mapping[str, str]) -> dict[str, Mover]:
+    """Read where members that move are allocated, and what they are evacuated from.
+
+    :param moving: consumer -> migration.
+    """
+    nodes: dict[str, set[int]] = {consumer: set() for consumer in moving}
+    held = sa.select(allocations.c.consumer, allocations.c.node_id).where(allocations.c.consumer.in_(sorted(moving)))
+    for consumer, node_id in conn.execute(held):
+        nodes[consumer].add(node_id)
+    evacuations = sa.and_(migrations.c.uuid.in_(sorted(moving.values())), migrations.c.type == "evacuation")
+    sources = sa.select(migrations.c.uuid, migrations.c.source_node_id).where(evacuations)
+    abandoned = dict(conn.execute(sources).all())
+    return {
+        consumer: Mover(frozenset(nodes[consumer]), abandoned.get(migration)) for consumer, migration in moving.items()
+    }
 
 
 _LOST_DELETED = sa.delete(grants).where(grants.c.id.in_(_IDS))

@@ -21,7 +21,11 @@ class BuildRequest:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Turn a grant into an allocation. server is the RPC server that will work on the operation from now on."""
+    """Turn a grant into an allocation.
+
+    server is the RPC server that will work on the operation from now on, step what it will be at. migration is the move
+    that the grant is for, "" for a boot.
+    """
 
     operation: str
     consumer: str
@@ -29,6 +33,7 @@ class Claim:
     node_id: int
     server: str
     migration: str = ""
+    step: str = "building"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,13 +18,41 @@ class NodeBooks:
 
 
 @dataclass(frozen=True, slots=True)
+class Mover:
+    """A member that moves.
+
+    nodes are those on which it is allocated; abandons is a dead one that it is evacuated from.
+    """
+
+    nodes: frozenset[int]
+    abandons: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class GroupBooks:
-    """members counts the group's allocations by node id."""
+    """members counts the group's allocations by node id, movers are those members that have a grant for a move."""
 
     id: int
     policy: str
     max_server_per_host: int
     members: dict[int, int] = field(default_factory=dict)
+    movers: dict[str, Mover] = field(default_factory=dict)
+
+    def set_aside(self, consumer: str, node_id: int) -> int:
+        """Return how many of the members on the node do not count against a grant of the consumer's.
+
+        A member is not in its own way, and those on a dead host keep nobody from leaving it.
+        """
+        mover = self.movers.get(consumer)
+        if mover is None:
+            return 0
+        return self.members.get(node_id, 0) if node_id == mover.abandons else int(node_id in mover.nodes)
+
+    def nodes_of_others(self, consumer: str) -> frozenset[int]:
+        """Return the nodes with members that count for a grant of the consumer's."""
+        return frozenset(
+            node_id for node_id, count in self.members.items() if count > self.set_aside(consumer, node_id)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,6 +132,11 @@ class Placer:
             ledger = grants.read_ledger(conn, (), homes)
             members.update(_members(ledger, Verdict(ledger), homes))
         _share_members(requests, members)
+        moving = {r.spec.consumer: r.spec.migration for r in requests if r.spec.migration and r.spec.group}
+        if moving:
+            movers = grants.read_movers(conn, moving)
+            for request in requests:
+                request.mover = movers.get(request.spec.consumer)
 
     def _verify(
         self,

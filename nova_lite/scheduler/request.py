@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from nova_lite.objects.ledger import Mover
 from nova_lite.objects.request_spec import RequestSpec
 from nova_lite.scheduler.view import Amounts, amounts
 
@@ -15,13 +16,15 @@ class Request:
     """One spec, with its state.
 
     members counts the members of the request's group by node id as far as is known, and is shared by all of the
-    batch's requests of that group. same_hosts and different_hosts are the hosts of the instances that these hints
-    name, None without the hint. visited are the node ids on which a grant of this request was lost.
+    batch's requests of that group; mover tells which of them a move is not hindered by. same_hosts and different_hosts
+    are the hosts of the instances that these hints name, None without the hint. visited are the node ids on which a
+    grant of this request was lost.
     """
 
     spec: RequestSpec
     amounts: Amounts = field(init=False)
     members: Counter[int] = field(default_factory=Counter)
+    mover: Mover | None = None
     same_hosts: frozenset[str] | None = None
     different_hosts: frozenset[str] | None = None
     visited: set[int] = field(default_factory=set)
@@ -29,6 +32,14 @@ class Request:
 
     def __post_init__(self) -> None:
         self.amounts = amounts(self.spec.resources)
+
+    def others(self) -> Counter[int]:
+        """Count the members by node id that the request has to mind."""
+        if self.mover is None:
+            return self.members
+        left = self.members - Counter(self.mover.nodes)
+        left.pop(self.mover.abandons or 0, None)
+        return left
 
     @property
     def group_id(self) -> int | None:

@@ -8,7 +8,9 @@ and if its group's rule is kept. Whoever replays the same rows reaches the same 
 
 The rules of groups. Anti-affinity is a matter of one node: the members there, allocated or held before it, must be
 fewer than max_server_per_host. Affinity is a matter of the group: its home is where its members are allocated or,
-before there are any, the node of the first of its grants that holds; a grant elsewhere does not hold. Tickets of
+before there are any, the node of the first of its grants that holds; a grant elsewhere does not hold. While a member
+has two allocations, since it moves, no place is sure to be beside it, and nobody joins. A member that moves is not in
+its own way. Tickets of
 nodes and groups are handed out in one transaction under all of their locks, so the two orders never contradict each
 other, and the replay may follow a group to other nodes and always arrives at earlier grants.
 
@@ -73,7 +75,7 @@ class Verdict:
 
     def home(self, group: GroupBooks) -> frozenset[int]:
         """Return the nodes that an affinity group is at home on; none as long as it has no member."""
-        return self._home(group, None)
+        return group.nodes_of_others("") or self._first_held(group, "", None)
 
     def _replay(self, node_id: int, up_to: int | None = None) -> None:
         grants = self._by_node[node_id]
@@ -105,20 +107,20 @@ class Verdict:
         policy = self._policy(grant)
         if policy == ANTI_AFFINITY:
             group = self._groups[grant.group_id or 0]
-            return self._members.get((group.id, grant.node_id), 0) < group.max_server_per_host
+            members = self._members.get((group.id, grant.node_id), 0) - group.set_aside(grant.consumer, grant.node_id)
+            return members < group.max_server_per_host
         if policy == AFFINITY:
-            home = self._home(self._groups[grant.group_id or 0], grant.group_ticket)
-            return not home or grant.node_id in home
+            group = self._groups[grant.group_id or 0]
+            home = group.nodes_of_others(grant.consumer) or self._first_held(group, grant.consumer, grant.group_ticket)
+            return not home or home == {grant.node_id}
         return True
 
-    def _home(self, group: GroupBooks, before: int | None) -> frozenset[int]:
-        allocated = frozenset(node_id for node_id, count in group.members.items() if count)
-        if allocated:
-            return allocated
+    def _first_held(self, group: GroupBooks, consumer: str, before: int | None) -> frozenset[int]:
+        """Return the node of the first of the group's grants that holds, of others than the consumer."""
         for grant in self._by_group[group.id]:
             if before is not None and (grant.group_ticket or 0) >= before:
                 break
-            if self.holds(grant):
+            if grant.consumer != consumer and self.holds(grant):
                 return frozenset((grant.node_id,))
         return frozenset()
 

@@ -23,24 +23,27 @@ class ServerGroupFilter(Filter):
             return None
         if group.policy == ANTI_AFFINITY:
             passing = np.ones(len(view), dtype=bool)
-            full = (node_id for node_id, count in request.members.items() if count >= group.max_server_per_host)
+            full = (node_id for node_id, count in request.others().items() if count >= group.max_server_per_host)
             passing[[view.index[node_id] for node_id in full if node_id in view.index]] = False
             return passing
-        home = [node_id for node_id, count in request.members.items() if count]
+        home = [node_id for node_id, count in request.others().items() if count]
         if not home:
             return None
         passing = np.zeros(len(view), dtype=bool)
-        passing[[view.index[node_id] for node_id in home if node_id in view.index]] = True
+        if len(home) == 1 and home[0] in view.index:
+            passing[view.index[home[0]]] = True
         return passing
 
     def passes_rows(self, view: View, rows: Rows, request: Request) -> Mask | None:
         group = request.spec.group
         if group is None or not group.is_required or not request.members:
             return None
-        members = np.array([request.members.get(view.hosts[row].books.id, 0) for row in rows.tolist()], dtype=np.int64)
+        others = request.others()
+        members = np.array([others.get(view.hosts[row].books.id, 0) for row in rows.tolist()], dtype=np.int64)
         if group.policy == ANTI_AFFINITY:
             return members < group.max_server_per_host
-        return members > 0 if any(request.members.values()) else None
+        total = sum(others.values())
+        return members == total if total else None
 
     def explain(self, request: Request) -> str:
         group = request.spec.group

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nova_lite.objects.group import AFFINITY, ANTI_AFFINITY
-from nova_lite.objects.ledger import Grant, GroupBooks, Ledger, NodeBooks
+from nova_lite.objects.ledger import Grant, GroupBooks, Ledger, Mover, NodeBooks
 from nova_lite.objects.resources import Resources
 from nova_lite.scheduler.verdict import Verdict, holding
 
@@ -61,6 +61,33 @@ def test_an_affinity_grant_away_from_home_takes_no_room() -> None:
     assert [verdict.holds(each) for each in grants] == [True, False, True]
     assert verdict.home(group) == {0}
     assert verdict.booked(1) == size(1)
+
+
+def test_a_member_that_moves_is_not_in_its_own_way() -> None:
+    apart = GroupBooks(7, ANTI_AFFINITY, 1, {0: 1}, {"c1": Mover(frozenset({0}))})
+    together = GroupBooks(8, AFFINITY, 1, {0: 1}, {"c2": Mover(frozenset({0}))})
+    grants = [grant(1, 0, group=7), grant(2, 1, group=8)]
+    assert holding(books([9, 9], grants, [apart, together]), grants) == {1, 2}
+
+
+def test_nobody_joins_an_affinity_group_whose_member_is_between_two_nodes() -> None:
+    group = GroupBooks(7, AFFINITY, 1, {0: 1, 1: 1})
+    grants = [grant(1, 0, group=7), grant(2, 1, group=7)]
+    assert holding(books([9, 9], grants, [group]), grants) == set()
+
+
+def test_of_two_members_that_move_to_one_node_the_first_holds() -> None:
+    movers = {"c1": Mover(frozenset({0})), "c2": Mover(frozenset({1}))}
+    group = GroupBooks(7, ANTI_AFFINITY, 1, {0: 1, 1: 1}, movers)
+    grants = [grant(1, 2, group=7), grant(2, 2, group=7)]
+    assert holding(books([9, 9, 9], grants, [group]), grants) == {1}
+
+
+def test_members_on_a_dead_node_keep_nobody_from_leaving_it() -> None:
+    movers = {"c1": Mover(frozenset({0}), abandons=0), "c2": Mover(frozenset({0}), abandons=0)}
+    group = GroupBooks(7, AFFINITY, 1, {0: 2}, movers)
+    grants = [grant(1, 1, group=7), grant(2, 2, group=7)]
+    assert holding(books([9, 9, 9], grants, [group]), grants) == {1}
 
 
 def test_affinity_follows_its_allocated_members() -> None:
@@ -165,5 +192,5 @@ def _rule_kept(ledger: Ledger, grant: Grant, before: list[Grant]) -> bool:
     mine = [g.node_id for g in before if g.group_id == group.id]
     if group.policy == ANTI_AFFINITY:
         return mine.count(grant.node_id) + group.members.get(grant.node_id, 0) < group.max_server_per_host
-    home = set(group.members) or set(mine)
-    return not home or grant.node_id in home
+    home = {node_id for node_id, count in group.members.items() if count} or set(mine)
+    return not home or home == {grant.node_id}
