@@ -6,7 +6,6 @@ from __future__ import annotations
 import datetime
 
 import falcon
-from oslo_utils import timeutils
 
 from nova_lite import exception, policy
 from nova_lite.api import paging, server_lookup
@@ -41,9 +40,7 @@ class InstanceActions:
         if req.version < _PAGED:
             query = {}
         page = paging.page(query, self._services.conf.api.max_limit)
-        since, before = _time(query, "changes-since"), _time(query, "changes-before")
-        if since and before and since > before:
-            raise exception.BadRequest("The value of changes-since must be less than or equal to changes-before.")
+        since, before = paging.period(query)
         found = self._page(row, page, since, before)
         resp.media = {"instanceActions": [views.action(operation, req.version) for operation in found]}
         if req.version >= _PAGED and found:
@@ -95,13 +92,6 @@ class InstanceAction:
             steps = self._services.db.read(lambda conn: operations.steps(conn, found[0].id))
             shown["events"] = [views.event(step, row.project_id, sight) for step in steps]
         resp.media = {"instanceAction": shown}
-
-
-def _time(query: dict[str, list[str]], name: str) -> datetime.datetime | None:
-    if name not in query:
-        return None
-    parsed: datetime.datetime = timeutils.normalize_time(timeutils.parse_isotime(query[name][0]))
-    return parsed
 
 
 ROUTES = [

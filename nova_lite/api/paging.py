@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of lists: the query's limit and marker, and the link to what follows."""
+"""Pages of lists: the query's limit and marker, the time of changes, and the link to what follows."""
 
 from __future__ import annotations
 
+import datetime
 import urllib.parse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from oslo_utils import timeutils
+
+from nova_lite import exception
 from nova_lite.api.request import Request
 
 
@@ -24,6 +28,27 @@ def page(query: dict[str, list[str]], max_limit: int) -> Page:
     limits, markers = query.get("limit"), query.get("marker")
     limit = min(int(limits[0]), max_limit) if limits else max_limit
     return Page(limit, markers[0] if markers else None)
+
+
+def period(query: dict[str, list[str]]) -> tuple[datetime.datetime | None, datetime.datetime | None]:
+    """Read changes-since and changes-before from a validated query.
+
+    :raises BadRequest: the one is after the other.
+    """
+    since, before = _time(query, "changes-since"), _time(query, "changes-before")
+    if since and before and since > before:
+        raise exception.BadRequest("The value of changes-since must be less than or equal to changes-before.")
+    return since, before
+
+
+def _time(query: dict[str, list[str]], name: str) -> datetime.datetime | None:
+    if name not in query:
+        return None
+    try:
+        parsed: datetime.datetime = timeutils.normalize_time(timeutils.parse_isotime(query[name][0]))
+    except OverflowError:
+        raise exception.BadRequest(f"Invalid filter field: {name}.")
+    return parsed
 
 
 def next_links(

@@ -18,9 +18,11 @@ from nova_lite.api.microversion import Versioned
 from nova_lite.api.request import Request
 from nova_lite.api.schemas import server_actions as schemas
 from nova_lite.api.server_lookup import API
+from nova_lite.api.server_moves import ServerMoves
+from nova_lite.api.server_rebuild import ServerRebuild
 from nova_lite.api.services import Services
 from nova_lite.api.validation import Schema
-from nova_lite.db import instances, operations, registry
+from nova_lite.db import instances, operations
 from nova_lite.db.instances import Instance
 from nova_lite.objects import instance as states
 
@@ -73,6 +75,8 @@ class ServerAction:
             "unlock": (schemas.UNLOCK, self._unlock),
             "os-getConsoleOutput": (schemas.CONSOLE_OUTPUT, self._console_output),
             "os-resetState": (schemas.RESET_STATE, self._reset_state),
+            **ServerMoves(services).actions,
+            **ServerRebuild(services).actions,
         }
 
     def on_post(self, req: Request, resp: falcon.Response, server_id: str) -> None:
@@ -134,25 +138,11 @@ class ServerAction:
                 task_states=task_states,
                 arguments=arguments,
             )
-            self._server_of(conn, row)
+            server_lookup.server_of(conn, self._services, row)
             return operation
 
         operation = self._services.db.write(unit)
         server_lookup.hint(self._services, req, [operation])
-
-    def _server_of(self, conn: sa.Connection, row: Instance) -> str:
-        """Return the RPC server that serves the server's host.
-
-        :raises Conflict: it is on no host.
-        :raises ServiceUnavailable: the compute service there is down.
-        """
-        if row.host is None:
-            raise exception.Conflict(f"Instance {row.uuid} is not ready: it is on no host.")
-        found = registry.compute_servers(conn, [row.host], self._services.conf.service_down_time)
-        server, is_up = found.get(row.host, ("", False))
-        if not is_up:
-            raise exception.ServiceUnavailable(host=f"of server {row.uuid}")
-        return server
 
     def _lock(self, req: Request, resp: falcon.Response, server_id: str, value: Any) -> None:
         row = server_lookup.find(self._services, req, server_id, "os-lock-server:lock")
@@ -175,7 +165,7 @@ class ServerAction:
 
     def _console_output(self, req: Request, resp: falcon.Response, server_id: str, value: Any) -> None:
         row = server_lookup.find(self._services, req, server_id, "os-console-output")
-        server = self._services.db.read(lambda conn: self._server_of(conn, row))
+        server = self._services.db.read(lambda conn: server_lookup.server_of(conn, self._services, row))
         length = value.get("length")
         lines = None if length is None or int(length) < 0 else int(length)
         text = self._services.compute.console_output(req.nova, server, instances.to_object(row), lines)

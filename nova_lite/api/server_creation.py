@@ -74,8 +74,8 @@ def new_instances(services: Services, req: Request, body: Body) -> NewInstances:
     hints = _hints(body)
     image_id = _image_id(server)
     wishes = services.db.read(lambda conn: read_wishes(conn, services, req, server, hints, placement))
-    image = _image(services, req, image_id)
-    _check_sizes(req, wishes.flavor, image)
+    image = find_image(services, req, image_id, "Can not find requested image")
+    check_sizes(req, wishes.flavor, image)
     uuids = [str(uuid.uuid4()) for _ in range(most)]
     names = _names(server["name"], most)
     return NewInstances(
@@ -123,7 +123,7 @@ def read_wishes(
     project_id = req.nova.project_id or ""
     flavor = _flavor(conn, req, str(server["flavorRef"]))
     _check_placement(conn, services, place)
-    key_data = _key_data(conn, req, server.get("key_name"))
+    key_data = public_key(conn, req, server.get("key_name"))
     wanted = hints.get("group")
     if not wanted and not server.get("metadata"):
         return Wishes(flavor, key_data)
@@ -145,7 +145,11 @@ def _flavor(conn: sa.Connection, req: Request, flavorid: str) -> Flavor:
         raise exception.BadRequest(str(error))
 
 
-def _key_data(conn: sa.Connection, req: Request, name: str | None) -> str | None:
+def public_key(conn: sa.Connection, req: Request, name: str | None) -> str | None:
+    """Return the key of the user's key pair, None for none.
+
+    :raises BadRequest: there is no such key pair.
+    """
     if name is None:
         return None
     try:
@@ -270,17 +274,22 @@ def _refuse_other_services(server: Body) -> None:
         )
 
 
-def _image(services: Services, req: Request, image_id: str) -> Image:
+def find_image(services: Services, req: Request, image_id: str, missing: str) -> Image:
+    """Return an image that the user may see and that can be booted from.
+
+    :param missing: what to say if there is none.
+    :raises BadRequest: there is none, or it has no content yet.
+    """
     try:
         image = image_lookup.show_image(services, req.nova, image_id)
     except exception.ImageNotFound:
-        raise exception.BadRequest("Can not find requested image")
+        raise exception.BadRequest(missing)
     if image.status != "active":
         raise exception.BadRequest(f"Image {image_id} is not active.")
     return image
 
 
-def _check_sizes(req: Request, flavor: Flavor, image: Image) -> None:
+def check_sizes(req: Request, flavor: Flavor, image: Image) -> None:
     """Make sure that the image fits the flavor; a root disk of 0 is as large as the image, and a privilege."""
     if flavor.memory_mb < image.min_ram:
         raise exception.BadRequest(

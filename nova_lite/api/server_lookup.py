@@ -13,7 +13,7 @@ from nova_lite.api import validation
 from nova_lite.api.request import Request
 from nova_lite.api.services import Services
 from nova_lite.api.views import servers as views
-from nova_lite.db import host_status, instance_tags, instances, zones
+from nova_lite.db import host_status, instance_tags, instances, registry, zones
 from nova_lite.db.instances import Caller, Instance
 
 LOG = log.getLogger(__name__)
@@ -64,6 +64,21 @@ def check(req: Request, row: Instance, action: str) -> None:
     if not req.nova.is_admin and row.project_id != req.nova.project_id:
         raise exception.InstanceNotFound(uuid=row.uuid)
     policy.authorize(req.nova, API + action, {"project_id": row.project_id, "user_id": row.user_id})
+
+
+def server_of(conn: sa.Connection, services: Services, row: Instance) -> str:
+    """Return the RPC server that serves the server's host.
+
+    :raises Conflict: it is on no host.
+    :raises ServiceUnavailable: the compute service there is down.
+    """
+    if row.host is None:
+        raise exception.Conflict(f"Instance {row.uuid} is not ready: it is on no host.")
+    found = registry.compute_servers(conn, [row.host], services.conf.service_down_time)
+    server, is_up = found.get(row.host, ("", False))
+    if not is_up:
+        raise exception.ServiceUnavailable(host=f"of server {row.uuid}")
+    return server
 
 
 def read_facts(conn: sa.Connection, services: Services, req: Request, rows: Sequence[Instance]) -> views.Facts:

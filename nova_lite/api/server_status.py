@@ -14,7 +14,7 @@ _BY_STATE = {
     states.PAUSED: "PAUSED",
     states.ERROR: "ERROR",
     states.DELETED: "DELETED",
-    "resized": "VERIFY_RESIZE",
+    states.RESIZED: "VERIFY_RESIZE",
     states.SUSPENDED: "SUSPENDED",
     states.RESCUED: "RESCUE",
     "soft-delete": "SOFT_DELETED",
@@ -23,19 +23,19 @@ _BY_STATE = {
 }
 
 _REBUILD = dict.fromkeys(("rebuilding", "rebuild_block_device_mapping", "rebuild_spawning"), "REBUILD")
-_RESIZE = dict.fromkeys(("resize_prep", "resize_migrating", "resize_migrated", "resize_finish"), "RESIZE")
+_RESIZE = dict.fromkeys((states.RESIZE_PREP, states.RESIZE_MIGRATING, states.RESIZE_FINISH), "RESIZE")
 _BY_TASK: dict[str, dict[str, str]] = {
     states.ACTIVE: {
         states.REBOOTING: "REBOOT",
         states.REBOOTING_HARD: "HARD_REBOOT",
         "updating_password": "PASSWORD",
-        "migrating": "MIGRATING",
+        states.MIGRATING: "MIGRATING",
         **_REBUILD,
         **_RESIZE,
     },
     states.STOPPED: {**_REBUILD, **_RESIZE},
-    "resized": {"resize_reverting": "REVERT_RESIZE"},
-    states.PAUSED: {"migrating": "MIGRATING"},
+    states.RESIZED: {states.RESIZE_REVERTING: "REVERT_RESIZE"},
+    states.PAUSED: {states.MIGRATING: "MIGRATING"},
     states.ERROR: _REBUILD,
 }
 

@@ -39,6 +39,7 @@ _BODIES = {
     "/servers/{server_id}/metadata": {"metadata": {"a": "b"}},
     "/metadata/{key}": {"meta": {"x": "b"}},
     "/servers/{server_id}/tags": {"tags": ["a"]},
+    "/migrations/{migration_id}/action": {"force_complete": None},
 }
 _ACTIONS = [
     {"reboot": {"type": "SOFT"}},
@@ -47,6 +48,12 @@ _ACTIONS = [
     {"os-getConsoleOutput": {}},
     {"lock": None},
     {"unlock": None},
+    {"resize": {"flavorRef": "2"}},
+    {"confirmResize": None},
+    {"revertResize": None},
+    {"migrate": None},
+    {"os-migrateLive": {"host": None, "block_migration": "auto"}},
+    {"evacuate": {}},
 ]
 
 
@@ -63,14 +70,14 @@ def blue(api: WholeAPI) -> Iterator[WholeAPI]:
 
 
 def _fill(path: str, server: str, image: str = "") -> str:
-    filled = path.replace("{server_id}", server).replace("{image_id}", image)
+    filled = path.replace("{server_id}", server).replace("{image_id}", image).replace("{migration_id}", "1")
     return filled.replace("{key}", "x").replace("{tag}", "x").replace("{network}", "x").replace("{request_id}", "x")
 
 
 @pytest.mark.parametrize(("method", "path"), _OF_A_SERVER)
 def test_anothers_server_answers_like_one_that_is_not_there(blue: WholeAPI, method: str, path: str) -> None:
     before = blue.services.db.read(lambda conn: conn.execute(models.instances.select()).all())
-    bodies = _ACTIONS if path.endswith("/action") else [_body(path)]
+    bodies = _ACTIONS if path.endswith("/{server_id}/action") else [_body(path)]
     for body in bodies:
         sent = body if method in ("POST", "PUT") else None
         anothers = blue.ask(method, _fill(path, SERVER), sent, user="bob")
