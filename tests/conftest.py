@@ -11,6 +11,7 @@ from typing import NoReturn
 import pytest
 
 from tests.fixtures import openstack, programs
+from tests.fixtures.galera import GaleraNode
 from tests.fixtures.mariadb import MariaDB
 from tests.fixtures.postgresql import PostgreSQL
 from tests.fixtures.rabbitmq import RabbitMQ
@@ -42,6 +43,20 @@ def postgresql() -> Iterator[PostgreSQL]:
         yield server
     finally:
         server.remove()
+
+
+@pytest.fixture(scope="session")
+def galera() -> Iterator[GaleraNode]:
+    """A running Galera cluster of one node."""
+    try:
+        node = GaleraNode()
+    except programs.ProgramMissingError as missing:
+        _do_without(missing)
+    try:
+        node.start()
+        yield node
+    finally:
+        node.remove()
 
 
 @pytest.fixture(scope="session")

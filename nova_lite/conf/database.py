@@ -10,15 +10,21 @@ OPTIONS = [
         "connection",
         default="sqlite:///$state_path/nova-lite.sqlite",
         secret=True,
-        help="The database as a SQLAlchemy URL: mysql+pymysql://user:password@host/name?charset=utf8mb4, or "
-        "sqlite:///path for a cloud in one process.",
+        help="The database as a SQLAlchemy URL: mysql+pymysql://user:password@host/name?charset=utf8mb4, "
+        "postgresql+psycopg2://user:password@host/name, or sqlite:///path for a cloud in one process.",
+    ),
+    cfg.BoolOpt(
+        "galera_single_writer",
+        default=False,
+        help="Set it only if every service is connected to one and the same node of a Galera cluster. Galera does not "
+        "share row locks between nodes, so services start on a node of a cluster only if this is set.",
     ),
     cfg.IntOpt("pool_size", default=16, min=1, max=1000, help="Connections that a process keeps open, per direction."),
     cfg.IntOpt(
         "pool_recycle",
         default=3600,
         min=1,
-        help="Seconds after which an idle connection is replaced; less than the server's wait_timeout.",
+        help="Seconds after which an idle connection is replaced; less than MariaDB's wait_timeout.",
     ),
     cfg.IntOpt(
         "connect_timeout",

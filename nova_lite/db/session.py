@@ -109,7 +109,7 @@ class Database:
         try:
             with self._reader.connect() as conn:
                 conn.execute(sa.text("SELECT 1"))
-                if self.dialect in ("mysql", "mariadb"):
+                if self.dialect in ("mysql", "mariadb") and not self._conf.database.galera_single_writer:
                     _refuse_multi_writer_galera(conn)
                 elif self.dialect == "postgresql":
                     postgresql.check(conn)
@@ -182,14 +182,14 @@ def _sqlite_engine(url: sa.URL, begin: str, options: Any) -> sa.Engine:
 
 
 def _refuse_multi_writer_galera(conn: sa.Connection) -> None:
-    status: dict[str, str] = dict(conn.execute(sa.text("SHOW GLOBAL VARIABLES LIKE 'wsrep_on'")).all())
-    if str(status.get("wsrep_on", "OFF")).upper() not in ("ON", "1"):
-        return
-    size: dict[str, str] = dict(conn.execute(sa.text("SHOW GLOBAL STATUS LIKE 'wsrep_cluster_size'")).all())
-    if int(size.get("wsrep_cluster_size", 1) or 1) > 1:
+    """Refuse a cluster whatever its size: the other nodes may be away for the moment."""
+    asked = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('wsrep_on', 'wsrep_provider')"
+    found: dict[str, str] = dict(conn.execute(sa.text(asked)).all())
+    if found.get("wsrep_on", "OFF").upper() in ("ON", "1") and found.get("wsrep_provider", "none") not in ("", "none"):
         raise exception.DatabaseUnavailable(
-            reason="this is a Galera cluster with several nodes. Grants are ordered by row locks, which Galera does "
-            "not share between nodes: send all traffic to one node and set wsrep_on=OFF for it, or use replication"
+            reason="this is a node of a Galera cluster, whose other nodes can be written to as well. Grants are "
+            "ordered by row locks, which Galera does not share between nodes: let every service connect to one and the "
+            "same node, and say so with [database]galera_single_writer, or use replication with a single writer"
         )
 
 
