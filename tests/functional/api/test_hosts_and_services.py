@@ -121,6 +121,126 @@ def test_service_with_servers_is_not_deleted(api: WholeAPI) -> None:
     assert api.count(models.compute_nodes) == 0
 
 
+def _add_move(api: WholeAPI, move_type: str, status: str, source: str, dest: str | None, is_open: bool = True) -> str:
+    """Write a move of the server ONE; return its uuid, which its half of the server's allocations names."""
+    row = {
+        **dict.fromkeys(("operation_uuid", "source_node", "old_flavor", "new_flavor", "project_id", "user_id"), "x"),
+        "uuid": "bbbbbbbb-0000-4000-8000-000000000001",
+        "instance_uuid": ONE,
+        "type": move_type,
+        "status": status,
+        "open": is_open,
+        "source_compute": source,
+        "source_node_id": 1,
+        "dest_compute": dest,
+        "old_vm_state": "active",
+    }
+    api.db.write(lambda conn: conn.execute(sa.insert(models.migrations).values(**row)))
+    return str(row["uuid"])
+
+
+def _move(api: WholeAPI) -> Any:
+    columns = (models.migrations.c.status, models.migrations.c.open)
+    return tuple(api.db.read(lambda conn: conn.execute(sa.select(*columns)).one()))
+
+
+@pytest.mark.parametrize(
+    ("move_type", "status", "source", "dest", "is_open", "code"),
+    [
+        ("resize", "accepted", "h1", None, True, 409),
+        ("resize", "finished", "h1", "h2", True, 409),
+        ("resize", "finished", "h2", "h1", True, 409),
+        ("resize", "confirmed", "h1", "h2", False, 204),
+        ("live-migration", "running", "h2", "h1", True, 409),
+        ("migration", "finished", "h2", "h3", True, 204),
+        ("evacuation", "accepted", "h1", None, True, 409),
+        ("evacuation", "pre-migrating", "h2", "h1", True, 409),
+        ("evacuation", "done", "h2", "h1", True, 204),
+    ],
+)
+def test_service_with_moves_is_not_deleted(
+    api: WholeAPI, move_type: str, status: str, source: str, dest: str | None, is_open: bool, code: int
+) -> None:
+    api.add_host("h1")
+    _add_move(api, move_type, status, source, dest, is_open)
+
+    answer = api.ask("DELETE", f"/v2.1/os-services/{_services(api)[0]['id']}")
+
+    assert answer.status_code == code
+    assert ("in-progress migrations" in answer.text) is (code == 409)
+    assert api.count(models.services) == (1 if code == 409 else 0)
+    assert _move(api) == (status, is_open)
+
+
+def test_a_dead_host_whose_servers_were_evacuated_can_be_deleted(api: WholeAPI) -> None:
+    api.add_host("h1")
+    api.add_host("h2")
+    api.add_instance(ONE, host="h2")
+    half = _add_move(api, "evacuation", "done", "h1", "h2")
+    rows = [{"consumer": ONE, "node_id": _node(api, "h2").id, "migration": ""}]
+    rows.append({"consumer": ONE, "node_id": _node(api, "h1").id, "migration": half})
+    api.db.write(lambda conn: conn.execute(sa.insert(models.allocations), rows))
+    (service,) = _services(api, "host=h1")
+
+    assert api.ask("DELETE", f"/v2.1/os-services/{service['id']}").status_code == 204
+
+    assert _move(api) == ("completed", False)
+    left = sa.select(models.allocations.c.node_id, models.allocations.c.migration)
+    assert api.db.read(lambda conn: conn.execute(left).all()) == [(_node(api, "h2").id, "")]
+
+
+def test_a_host_that_keeps_a_server_keeps_its_evacuations_too(api: WholeAPI) -> None:
+    api.add_host("h1")
+    api.add_instance(ONE)
+    half = _add_move(api, "evacuation", "done", "h1", "h2")
+    row = {"consumer": ONE, "node_id": _node(api).id, "migration": half}
+    api.db.write(lambda conn: conn.execute(sa.insert(models.allocations).values(**row)))
+
+    assert api.ask("DELETE", f"/v2.1/os-services/{_services(api)[0]['id']}").status_code == 409
+
+    assert _move(api) == ("done", True)
+    assert api.count(models.allocations) == 1
+
+
+@pytest.mark.parametrize(
+    ("move_type", "status", "source", "is_open", "words"),
+    [
+        ("evacuation", "done", "h1", True, "Start its compute service"),
+        ("evacuation", "accepted", "h1", True, "Wait until that has ended"),
+        ("evacuation", "completed", "h1", False, None),
+        ("evacuation", "done", "h2", True, None),
+        ("live-migration", "running", "h1", True, None),
+    ],
+)
+@pytest.mark.parametrize("version", ["2.11", "2.52", "2.53", "2.96"])
+def test_a_host_is_not_alive_again_before_it_has_cleaned_up(
+    api: WholeAPI, version: str, move_type: str, status: str, source: str, is_open: bool, words: str | None
+) -> None:
+    api.add_host("h1")
+    api.change(models.services, forced_down=True)
+    _add_move(api, move_type, status, source, "h3", is_open)
+    by_uuid = version in ("2.53", "2.96")
+    path = _services(api)[0]["id"] if by_uuid else "force-down"
+    named = {} if by_uuid else {"host": "h1", "binary": "nova-compute"}
+
+    answer = api.ask("PUT", f"/v2.1/os-services/{path}", {**named, "forced_down": False}, version=version)
+
+    assert answer.status_code == (409 if words else 200)
+    assert (words or "") in answer.text
+    assert _services(api)[0]["forced_down"] is bool(words)
+
+
+def test_a_service_that_is_not_forced_down_can_be_said_not_to_be(api: WholeAPI) -> None:
+    api.add_host("h1")
+    _add_move(api, "evacuation", "done", "h1", "h2")
+    path = f"/v2.1/os-services/{_services(api)[0]['id']}"
+
+    assert api.good("PUT", path, {"forced_down": False})["service"]["forced_down"] is False
+    assert api.good("PUT", path, {"forced_down": True, "status": "disabled"})["service"]["forced_down"] is True
+    assert api.ask("PUT", path, {"forced_down": False, "status": "enabled"}).status_code == 409
+    assert _services(api)[0]["status"] == "disabled"
+
+
 def test_hypervisors_by_version(api: WholeAPI) -> None:
     uuid = api.add_host("h1")
 
