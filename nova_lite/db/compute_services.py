@@ -192,7 +192,7 @@ def _complete_evacuations(conn: sa.Connection, host: str, nodes: list[int]) -> N
         migrations.c.status == "done",
         migrations.c.open.is_(True),
     )
-    uuids = list(conn.execute(sa.select(migrations.c.uuid).where(left).with_for_update()).scalars())
+    uuids = list(conn.execute(sa.select(migrations.c.uuid).where(left)).scalars())
     if not uuids:
         return
     halves = sa.and_(allocations.c.migration.in_(uuids), allocations.c.node_id.in_(nodes))
