@@ -42,12 +42,12 @@ LATE = "'2001-01-01 00:00:00.000000'"
 class Cloud:
     """Two hosts; the servers a and b, members of an anti-affinity group, ACTIVE on one each; and c, which waits."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, database: str | None = None) -> None:
         self.path = directory / "cloud.sqlite"
         self.config_file = directory / "nova-lite.conf"
         self.config_file.write_text(
             f"[DEFAULT]\nhost = here\nstate_path = {directory}\ntransport_url = fake://\n"
-            f"[database]\nconnection = sqlite:///{self.path}\n"
+            f"[database]\nconnection = {database or f'sqlite:///{self.path}'}\n"
         )
         options = cfg.ConfigOpts()
         conf.register(options)
@@ -70,7 +70,7 @@ class Cloud:
             registry.register_node(conn, service, NodeInventory(f"node-{host}", host, host, Resources(8, 8192, 100)))
         group = sa.text(
             "INSERT INTO server_groups (uuid, project_id, user_id, name, policy, max_server_per_host, has_rule, "
-            "ticket, created_at, updated_at) VALUES ('group', 'p', 'u', 'g', 'anti-affinity', 1, 0, 0, "
+            "ticket, created_at, updated_at) VALUES ('group', 'p', 'u', 'g', 'anti-affinity', 1, false, 0, "
             f"{LATE}, {LATE})"
         )
         conn.execute(group)
@@ -225,21 +225,21 @@ def test_an_orphan_is_listed_left_alone_and_mended(cloud: Cloud, orphan: Orphan)
     assert again == status
 
 
-_NOW = "strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'"
-_DELETED_NOW = _DELETED.replace("SET ", f"SET deleted_at = {_NOW}, ")
+NOW = "strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'"
+_DELETEDNOW = _DELETED.replace("SET ", f"SET deleted_at = {NOW}, ")
 _END_A = "DELETE FROM allocations WHERE consumer = 'a'"
 _COUNT_NONE = (
     "UPDATE compute_nodes SET used_vcpus = 0, used_memory_mb = 0, used_disk_gb = 0, instances = 0 WHERE id = 1"
 )
 
 IN_FLIGHT = [
-    Orphan("grant-of-deleted-server", (_grant("a", made=_NOW), _DELETED, _QUOTA_1_LESS, _END_A, _COUNT_NONE)),
-    Orphan("grant-of-deleted-server", (_grant("a"), _DELETED_NOW, _QUOTA_1_LESS, _END_A, _COUNT_NONE)),
-    Orphan("grant-without-server", (_grant("ghost", made=_NOW),)),
-    Orphan("grant-of-placed-server", (_grant("a", made=_NOW),)),
-    Orphan("grant-on-unknown-node", (_grant("c", node=9, made=_NOW),)),
-    Orphan("grant-expired", (_grant("c", expires=_NOW),)),
-    Orphan("operation-stuck", (f"UPDATE operations SET owner = 'gone', lease_expires_at = {_NOW}",)),
+    Orphan("grant-of-deleted-server", (_grant("a", made=NOW), _DELETED, _QUOTA_1_LESS, _END_A, _COUNT_NONE)),
+    Orphan("grant-of-deleted-server", (_grant("a"), _DELETEDNOW, _QUOTA_1_LESS, _END_A, _COUNT_NONE)),
+    Orphan("grant-without-server", (_grant("ghost", made=NOW),)),
+    Orphan("grant-of-placed-server", (_grant("a", made=NOW),)),
+    Orphan("grant-on-unknown-node", (_grant("c", node=9, made=NOW),)),
+    Orphan("grant-expired", (_grant("c", expires=NOW),)),
+    Orphan("operation-stuck", (f"UPDATE operations SET owner = 'gone', lease_expires_at = {NOW}",)),
 ]
 
 
@@ -255,7 +255,7 @@ def test_what_ends_by_itself_is_told_when_it_should_have_ended(cloud: Cloud, orp
     # No conductor has taken up the operation that c waits for.
     assert (status, found.keys()) == (2, {orphan.kind, "operation-stuck"})
     since = datetime.datetime.fromisoformat(found[orphan.kind]["since"])
-    now = datetime.datetime.fromisoformat(cloud.one(f"SELECT {_NOW}"))
+    now = datetime.datetime.fromisoformat(cloud.one(f"SELECT {NOW}"))
     assert datetime.timedelta() <= now - since < datetime.timedelta(minutes=1)
 
 
