@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from oslo_config import cfg
 from oslo_log import log
@@ -22,6 +23,13 @@ LOG = log.getLogger(__name__)
 
 _THREADS = 16
 
+# Does an action, and returns what is to be told of it beside the power state.
+Kind = Callable[[ActionRequest], dict[str, Any] | None]
+
+
+class Untouched(exception.NovaLiteError):
+    """An action failed before it did anything: the server is what it was."""
+
 
 class Actor:
     """Runs the actions of one compute process, those on one server one after the other."""
@@ -34,13 +42,16 @@ class Actor:
         locks: InstanceLocks,
         work: Work,
         report: Callable[[Sequence[ActionOutcome]], None],
+        more: Mapping[str, Kind],
     ) -> None:
+        """:param more: what does the kinds of actions that this class does not know."""
         self._conf = conf
         self._driver = driver
         self._network = network
         self._locks = locks
         self._work = work
-        self._kinds: dict[str, Callable[[ActionRequest], None]] = {
+        self._kinds: dict[str, Kind] = {
+            **more,
             "delete": self._delete,
             "stop": self._stop,
             "start": self._start,
@@ -82,14 +93,16 @@ class Actor:
         self._work.end(request.operation)
 
     def _attempt(self, request: ActionRequest) -> ActionOutcome:
-        instance, reason = request.instance, ""
+        instance, reason, result = request.instance, "", None
         LOG.debug("act kind=%s instance=%s", request.kind, instance.uuid)
         try:
             kind = self._kinds.get(request.kind)
             if kind is None:
                 raise exception.NotImplementedHere(what=f"the action {request.kind} on this host")
-            kind(request)
+            result = kind(request)
             power_state = self._driver.power_state(instance)
+        except Untouched as error:
+            reason, power_state, result = str(error), self._state_after_failure(request), {"untouched": True}
         except exception.NovaLiteError as error:
             reason, power_state = str(error), self._state_after_failure(request)
         except Exception:
@@ -97,7 +110,7 @@ class Actor:
             reason = "an unexpected error happened on the host; its log has the details"
             power_state = self._state_after_failure(request)
         return ActionOutcome(
-            request.operation, request.kind, instance.uuid, instance.host, not reason, power_state, reason
+            request.operation, request.kind, instance.uuid, instance.host, not reason, power_state, reason, result or {}
         )
 
     def _state_after_failure(self, request: ActionRequest) -> int:

@@ -19,13 +19,10 @@ from nova_lite import exception
 from nova_lite.batching import Batcher, answering_nothing
 from nova_lite.compute.claims import Claims
 from nova_lite.compute.instance_locks import InstanceLocks
-from nova_lite.compute.metadata import MetadataDrive
+from nova_lite.compute.spawner import Spawner
 from nova_lite.compute.work import Work
 from nova_lite.context import continuing
-from nova_lite.image.cache import ImageCache
-from nova_lite.network.driver import NetworkDriver
 from nova_lite.objects.build import BuildOutcome, BuildRequest, ClaimOutcome
-from nova_lite.objects.instance import Instance
 from nova_lite.virt.driver import Driver
 
 LOG = log.getLogger(__name__)
@@ -38,17 +35,14 @@ class Builder:
         self,
         conf: cfg.ConfigOpts,
         driver: Driver,
-        network: NetworkDriver,
-        images: ImageCache,
+        spawner: Spawner,
         locks: InstanceLocks,
         work: Work,
         claims: Claims,
         report: Callable[[Sequence[BuildOutcome]], None],
     ) -> None:
-        self._conf = conf
         self._driver = driver
-        self._network = network
-        self._images = images
+        self._spawner = spawner
         self._locks = locks
         self._work = work
         self._claims: Batcher[BuildRequest, ClaimOutcome] = Batcher("claims", claims.consume, 100, threads=2)
@@ -90,7 +84,7 @@ class Builder:
         if self._work.is_doomed(instance.uuid):
             return self._failed(request, "The server was deleted while it was built.", retriable=False)
         try:
-            addresses = self._spawn(instance)
+            addresses = self._spawner.spawn(instance)
             state = self._driver.power_state(instance)
         except exception.ImageUnacceptable as error:
             return self._failed(request, str(error), retriable=False)
@@ -102,21 +96,6 @@ class Builder:
         return BuildOutcome(
             request.operation, instance.uuid, instance.host, True, power_state=state, addresses=addresses
         )
-
-    def _spawn(self, instance: Instance) -> dict[str, list[dict[str, str]]]:
-        image = None
-        if instance.image is not None and self._driver.needs_image:
-            image = self._images.get(instance.image, instance.flavor.root_gb)
-        vifs, network_data, addresses = self._network.connect(instance)
-        drive = None
-        if instance.config_drive or self._conf.compute.force_config_drive:
-            drive = MetadataDrive(instance, network_data)
-        try:
-            self._driver.spawn(instance, image, vifs, drive)
-        except Exception:
-            self._network.disconnect(instance)
-            raise
-        return addresses
 
     def _failed(self, request: BuildRequest, reason: str, retriable: bool = True) -> BuildOutcome:
         LOG.warning("build failed instance=%s host=%s reason=%s", request.instance.uuid, request.instance.host, reason)

@@ -23,6 +23,8 @@ from nova_lite.compute.actor import Actor
 from nova_lite.compute.builder import Builder
 from nova_lite.compute.claims import Claims
 from nova_lite.compute.instance_locks import InstanceLocks
+from nova_lite.compute.rebuilder import Rebuilder
+from nova_lite.compute.spawner import Spawner
 from nova_lite.compute.work import Work
 from nova_lite.conductor.rpcapi import ConductorAPI
 from nova_lite.context import RequestContext, service_context
@@ -83,10 +85,11 @@ class ComputeService(Service):
         network = _plugin("nova_lite.network", conf.network.driver, conf)
         images = ImageCache(conf, _plugin("nova_lite.image", conf.image.driver, conf))
         claims = Claims(self._conductor, conf.host)
-        self._builder = Builder(
-            conf, self.driver, network, images, self._locks, self._work, claims, self._report_builds
-        )
-        self._actor = Actor(conf, self.driver, network, self._locks, self._work, self._report_actions)
+        spawner = Spawner(conf, self.driver, network, images)
+        self._builder = Builder(conf, self.driver, spawner, self._locks, self._work, claims, self._report_builds)
+        rebuilder = Rebuilder(self.driver, spawner, self._report_progress)
+        more = {"rebuild": rebuilder.rebuild}
+        self._actor = Actor(conf, self.driver, network, self._locks, self._work, self._report_actions, more)
         self._hosts: list[str] = []
         self._host_of_node: dict[str, str] = {}
         self._events: Batcher[str, None] = Batcher("events", answering_nothing(self._look), 100)
@@ -182,6 +185,13 @@ class ComputeService(Service):
 
     def _report_builds(self, outcomes: Sequence[BuildOutcome]) -> None:
         self._conductor.finish_builds(service_context(), outcomes)
+
+    def _report_progress(self, operation: str, task_state: str) -> None:
+        """Tell what is done now in an operation; only shown, so the work goes on if nobody hears it."""
+        try:
+            self._conductor.note_progress(service_context(), operation, task_state)
+        except rpc.Error as error:
+            LOG.warning("no conductor heard operation=%s task_state=%s reason=%s", operation, task_state, error)
 
     def _report_actions(self, outcomes: Sequence[ActionOutcome]) -> None:
         self._conductor.finish_actions(service_context(), outcomes)

@@ -132,6 +132,10 @@ class Endpoint:
         self._router.actions.finish(outcomes)
 
     @rpc.expose
+    def note_progress(self, context: RequestContext, operation: str, task_state: str) -> None:
+        self._db.write(lambda conn: actions.note_progress(conn, operation, task_state))
+
+    @rpc.expose
     def register(
         self, context: RequestContext, server: str, nodes: list[NodeInventory], starting: bool
     ) -> list[NodeRecord]:

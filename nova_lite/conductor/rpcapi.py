@@ -56,6 +56,10 @@ class ConductorAPI:
         """Report how actions ended."""
         self._client.call(context, "finish_actions", outcomes=list(outcomes))
 
+    def note_progress(self, context: RequestContext, operation: str, task_state: str) -> None:
+        """Report what is done now in an operation."""
+        self._client.call(context, "note_progress", operation=operation, task_state=task_state)
+
     def report_power_state(self, context: RequestContext, host: str, domain: DomainInfo) -> None:
         """Report what the hypervisor shows of a server, outside of any action."""
         self._client.call(context, "report_power_state", host=host, domain=domain)

@@ -26,6 +26,8 @@ _VM_STATES = {
     states.CRASHED: states.STOPPED,
     states.POWER_SUSPENDED: states.SUSPENDED,
 }
+# A server whose guest is new.
+LAUNCHED_NOW = {"launched_at": now()}
 # What a server is by its power state alone. One that is rescued or shelved stays so, whatever its domain does.
 _BY_POWER = (states.ACTIVE, states.STOPPED, states.PAUSED, states.SUSPENDED)
 # Those besides of which the power state is kept up to date.
@@ -46,19 +48,42 @@ def hand_to_compute(
     operations.add_steps(conn, [operation.id for operation in claimed], event, at, [host] * len(claimed))
 
 
-def complete(conn: sa.Connection, operation: Operation, power_state: int, vm_state: str) -> bool:
-    """Publish the new state of a server whose action succeeded, and end the operation."""
-    return _end(conn, operation, operations.SUCCEEDED, None, {"vm_state": vm_state, "power_state": power_state})
+def note_progress(conn: sa.Connection, operation_uuid: str, task_state: str) -> None:
+    """Show what is done now in an operation that has not ended; one that has begun to be deleted stays that."""
+    operation = operations.get(conn, operation_uuid)
+    if operation is None:
+        return
+    row = instances.lock_if_there(conn, operation.instance_uuid)
+    if row is None or row.task_state in (None, states.DELETING) or not operations.is_active(conn, operation_uuid):
+        return
+    conn.execute(
+        sa.update(instances_table).where(instances_table.c.id == row.id).values(task_state=task_state, updated_at=now())
+    )
+
+
+def complete(conn: sa.Connection, operation: Operation, power_state: int, vm_state: str, **values: Any) -> bool:
+    """Publish the new state of a server whose action succeeded, and end the operation.
+
+    :param values: further columns of the server that are new.
+    """
+    values |= {"vm_state": vm_state, "power_state": power_state}
+    return _end(conn, operation, operations.SUCCEEDED, None, values)
 
 
 def fail(
-    conn: sa.Connection, operation: Operation, message: str, power_state: int | None = None, error: bool = False
+    conn: sa.Connection,
+    operation: Operation,
+    message: str,
+    power_state: int | None = None,
+    error: bool = False,
+    **values: Any,
 ) -> bool:
     """End an action that failed: the server stays what it was, or goes to ERROR if that cannot be said.
 
     :param power_state: what the hypervisor shows afterwards, if it was asked.
+    :param values: columns of the server that get other values with it.
     """
-    values: dict[str, Any] = {"fault_code": 500, "fault_message": message, "fault_at": now()}
+    values |= {"fault_code": 500, "fault_message": message, "fault_at": now()}
     row = instances.lock_if_there(conn, operation.instance_uuid)
     if row is None:
         return False

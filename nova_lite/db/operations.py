@@ -30,6 +30,7 @@ CREATE, DELETE, START, STOP, REBOOT = "create", "delete", "start", "stop", "rebo
 RESIZE, MIGRATE, LIVE_MIGRATE, EVACUATE = "resize", "migrate", "live-migration", "evacuate"
 CONFIRM, REVERT = "confirmResize", "revertResize"
 PAUSE, UNPAUSE, SUSPEND, RESUME = "pause", "unpause", "suspend", "resume"
+REBUILD = "rebuild"
 
 
 class Moved(db_exception.DBDeadlock):
@@ -228,6 +229,12 @@ def release(conn: sa.Connection, uuids: Sequence[str], owner: str) -> None:
 def is_held(conn: sa.Connection, operation_uuid: str, owner: str) -> bool:
     """Tell whether the owner still works on the operation."""
     mine = sa.and_(operations.c.uuid == operation_uuid, operations.c.owner == owner, operations.c.status == ACTIVE)
+    return conn.execute(sa.select(operations.c.id).where(mine)).first() is not None
+
+
+def is_active(conn: sa.Connection, operation_uuid: str) -> bool:
+    """Tell whether the operation has not ended."""
+    mine = sa.and_(operations.c.uuid == operation_uuid, operations.c.status == ACTIVE)
     return conn.execute(sa.select(operations.c.id).where(mine)).first() is not None
 
 

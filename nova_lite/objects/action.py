@@ -22,7 +22,10 @@ class ActionRequest:
 
 @dataclass(frozen=True, slots=True)
 class ActionOutcome:
-    """How the work ended, with the power state that the hypervisor shows afterwards."""
+    """How the work ended, with the power state that the hypervisor shows afterwards.
+
+    result is what the kind tells beside that; "untouched" of a failure says that nothing was done to the server.
+    """
 
     operation: str
     kind: str
@@ -31,3 +34,4 @@ class ActionOutcome:
     succeeded: bool
     power_state: int = 0
     reason: str = ""
+    result: dict[str, Any] = field(default_factory=dict)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from nova_lite.api import validation as v
 from nova_lite.api.microversion import Versioned
+from nova_lite.api.schemas import servers
 from nova_lite.api.validation import Schema
 
 
@@ -40,3 +41,37 @@ CONSOLE_OUTPUT = v.wrapped(
 )
 
 RESET_STATE = v.wrapped("os-resetState", {"state": {"type": "string", "enum": ["active", "error"]}}, ("state",))
+
+_REBUILD: Schema = {
+    "name": v.NAME,
+    "imageRef": v.UUID,
+    "adminPass": {"type": "string", "maxLength": 255},
+    "metadata": v.METADATA,
+    "preserve_ephemeral": v.BOOLEAN,
+    "OS-DCF:diskConfig": servers.DISK_CONFIG,
+    "accessIPv4": servers.IPV4,
+    "accessIPv6": servers.IPV6,
+    "personality": servers.PERSONALITY,
+}
+_REBUILD_219 = {**_REBUILD, "description": v.DESCRIPTION}
+_REBUILD_254 = {**_REBUILD_219, "key_name": {"oneOf": [v.NAME, {"type": "null"}]}}
+_REBUILD_257 = {
+    **{key: value for key, value in _REBUILD_254.items() if key != "personality"},
+    "user_data": {"oneOf": [servers.USER_DATA, {"type": "null"}]},
+}
+_REBUILD_263 = {**_REBUILD_257, "trusted_image_certificates": servers.CERTIFICATES}
+
+REBUILD = Versioned(
+    {
+        version: v.wrapped("rebuild", properties, ("imageRef",))
+        for version, properties in {
+            "2.1": _REBUILD,
+            "2.19": _REBUILD_219,
+            "2.54": _REBUILD_254,
+            "2.57": _REBUILD_257,
+            "2.63": _REBUILD_263,
+            "2.90": {**_REBUILD_263, "hostname": servers.HOSTNAME},
+            "2.94": {**_REBUILD_263, "hostname": servers.FQDN},
+        }.items()
+    }
+)

@@ -13,20 +13,24 @@ MAX_TAGS = 50
 TAG_LIST: Schema = {"type": "array", "items": TAG, "maxItems": MAX_TAGS}
 
 # What a guest is called: one label of the DNS, from 2.94 on a whole name.
-_HOSTNAME: Schema = {
+HOSTNAME: Schema = {
     "type": "string",
     "minLength": 2,
     "maxLength": 63,
     "pattern": "^[a-zA-Z0-9]+[a-zA-Z0-9-]*[a-zA-Z0-9]+$",
 }
-_FQDN: Schema = {**_HOSTNAME, "maxLength": 255, "pattern": "^[a-zA-Z0-9]+[a-zA-Z0-9-.]*[a-zA-Z0-9]+$"}
+FQDN: Schema = {**HOSTNAME, "maxLength": 255, "pattern": "^[a-zA-Z0-9]+[a-zA-Z0-9-.]*[a-zA-Z0-9]+$"}
 
 _IP: Schema = {"type": "string", "anyOf": [{"format": "ipv4"}, {"format": "ipv6"}]}
 _NULLABLE_UUID: Schema = {"type": ["string", "null"], "format": "uuid"}
-_DISK_CONFIG: Schema = {"type": "string", "enum": ["AUTO", "MANUAL"]}
-_IPV4: Schema = {"type": "string", "format": "ipv4"}
-_IPV6: Schema = {"type": "string", "format": "ipv6"}
-_USER_DATA: Schema = {"type": "string", "format": "base64", "maxLength": 65535}
+DISK_CONFIG: Schema = {"type": "string", "enum": ["AUTO", "MANUAL"]}
+IPV4: Schema = {"type": "string", "format": "ipv4"}
+IPV6: Schema = {"type": "string", "format": "ipv6"}
+USER_DATA: Schema = {"type": "string", "format": "base64", "maxLength": 65535}
+PERSONALITY: Schema = {
+    "type": "array",
+    "items": v.obj({"path": {"type": "string"}, "contents": {"type": "string", "format": "base64"}}),
+}
 _SHORT: Schema = {"type": "string", "maxLength": 255}
 
 _SERVER_UUIDS: Schema = {"anyOf": [v.UUID, {"type": "array", "items": v.UUID}]}
@@ -71,13 +75,10 @@ _CREATE: Schema = {
     "adminPass": {"type": "string", "maxLength": 255},
     "metadata": v.METADATA,
     "networks": {"type": "array", "items": v.obj(_NETWORK)},
-    "OS-DCF:diskConfig": _DISK_CONFIG,
-    "accessIPv4": _IPV4,
-    "accessIPv6": _IPV6,
-    "personality": {
-        "type": "array",
-        "items": v.obj({"path": {"type": "string"}, "contents": {"type": "string", "format": "base64"}}),
-    },
+    "OS-DCF:diskConfig": DISK_CONFIG,
+    "accessIPv4": IPV4,
+    "accessIPv6": IPV6,
+    "personality": PERSONALITY,
     "availability_zone": v.NAME,
     "block_device_mapping": {"type": "array", "items": v.obj(_LEGACY_BLOCK_DEVICE)},
     "block_device_mapping_v2": {"type": "array", "items": v.obj(_BLOCK_DEVICE)},
@@ -87,7 +88,7 @@ _CREATE: Schema = {
     "max_count": v.POSITIVE_INTEGER,
     "return_reservation_id": v.BOOLEAN,
     "security_groups": {"type": "array", "items": v.obj({"name": v.NAME})},
-    "user_data": _USER_DATA,
+    "user_data": USER_DATA,
 }
 
 
@@ -112,21 +113,21 @@ _242 = {
 }
 _252 = {**_242, "tags": TAG_LIST}
 _257 = {key: value for key, value in _252.items() if key != "personality"}
-_CERTIFICATES: Schema = {
+CERTIFICATES: Schema = {
     "type": ["array", "null"],
     "minItems": 1,
     "maxItems": 50,
     "uniqueItems": True,
     "items": {"type": "string", "minLength": 1},
 }
-_263 = {**_257, "trusted_image_certificates": _CERTIFICATES}
+_263 = {**_257, "trusted_image_certificates": CERTIFICATES}
 _267 = {
     **_263,
     "block_device_mapping_v2": _block_devices(tag=TAG, volume_type={"type": ["string", "null"], "maxLength": 255}),
 }
 _274 = {**_267, "host": v.HOSTNAME, "hypervisor_hostname": v.HOSTNAME}
-_290 = {**_274, "hostname": _HOSTNAME}
-_294 = {**_290, "hostname": _FQDN}
+_290 = {**_274, "hostname": HOSTNAME}
+_294 = {**_290, "hostname": FQDN}
 
 
 def _create(properties: Schema, *required: str) -> Schema:
@@ -160,9 +161,9 @@ CREATE = Versioned(
 
 _UPDATE: Schema = {
     "name": v.NAME,
-    "OS-DCF:diskConfig": _DISK_CONFIG,
-    "accessIPv4": _IPV4,
-    "accessIPv6": _IPV6,
+    "OS-DCF:diskConfig": DISK_CONFIG,
+    "accessIPv4": IPV4,
+    "accessIPv6": IPV6,
 }
 _UPDATE_219 = {**_UPDATE, "description": v.DESCRIPTION}
 
@@ -170,8 +171,8 @@ UPDATE = Versioned(
     {
         "2.1": v.wrapped("server", _UPDATE),
         "2.19": v.wrapped("server", _UPDATE_219),
-        "2.90": v.wrapped("server", {**_UPDATE_219, "hostname": _HOSTNAME}),
-        "2.94": v.wrapped("server", {**_UPDATE_219, "hostname": _FQDN}),
+        "2.90": v.wrapped("server", {**_UPDATE_219, "hostname": HOSTNAME}),
+        "2.94": v.wrapped("server", {**_UPDATE_219, "hostname": FQDN}),
     }
 )
 

@@ -23,6 +23,8 @@ HOST_STATUS = Version(2, 16)
 DESCRIPTION = Version(2, 19)
 TAGS = Version(2, 26)
 EMBEDDED_FLAVOR = Version(2, 47)
+REBUILD_KEY = Version(2, 54)
+REBUILD_USER_DATA = Version(2, 57)
 TRUSTED_CERTIFICATES = Version(2, 63)
 SERVER_GROUPS = Version(2, 71)
 LOCKED_REASON = Version(2, 73)
@@ -120,6 +122,17 @@ def updated(req: Request, row: Instance, facts: Facts) -> dict[str, Any]:
     if req.version >= HOSTNAME:
         server["OS-EXT-SRV-ATTR:hostname"] = row.hostname
     _add_groups(server, req.version, row, facts)
+    return server
+
+
+def rebuilt(req: Request, row: Instance, facts: Facts, admin_pass: str) -> dict[str, Any]:
+    """Show a server that is being rebuilt: as one that was changed, with what a new guest gets."""
+    server = updated(req, row, facts)
+    if req.version >= REBUILD_KEY:
+        server["key_name"] = row.key_name
+    if req.version >= REBUILD_USER_DATA:
+        server["user_data"] = row.user_data
+    server["adminPass"] = admin_pass
     return server
 
 

@@ -8,15 +8,17 @@ from the row that the server is deleted.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Any
 
 from oslo_log import log
 
 from nova_lite.conductor import notifications
 from nova_lite.conductor.tasks import Task
 from nova_lite.context import continuing, service_context
-from nova_lite.db import actions, instances, operations, registry
+from nova_lite.db import actions, instances, operations, rebuilds, registry
 from nova_lite.db.instances import Instance
 from nova_lite.db.operations import Operation
 from nova_lite.objects import instance as states
@@ -34,6 +36,7 @@ _EVENTS = {
     operations.UNPAUSE: "compute_unpause_instance",
     operations.SUSPEND: "compute_suspend_instance",
     operations.RESUME: "compute_resume_instance",
+    operations.REBUILD: "compute_rebuild_instance",
 }
 _AFTERWARDS = {
     operations.STOP: states.STOPPED,
@@ -113,7 +116,16 @@ class ActionTask(Task):
             if operation.uuid in late:
                 host = rows[operation.instance_uuid].host
                 message = f"The compute host {host} is down, for {patience:.0f} seconds now; try again when it is back."
-                self._fail(operation, rows[operation.instance_uuid], message)
+                self._lost(operation, rows[operation.instance_uuid], message)
+
+    def _lost(self, operation: Operation, row: Instance, message: str) -> None:
+        """End what a host that is down was to do, or was doing."""
+        if operation.kind != operations.REBUILD:
+            self._fail(operation, row, message)
+        elif operation.step == "accepted":
+            self._fail(operation, row, message, **rebuilds.before(operation))
+        else:  # whether the old guest is still there cannot be said
+            self._fail(operation, row, message, error=True)
 
     # -- what computes report
 
@@ -138,20 +150,38 @@ class ActionTask(Task):
             if row is None:
                 self._cancel(operation)
             elif not outcome.succeeded:
-                self._fail(operation, row, outcome.reason, outcome.power_state)
+                self._failed(operation, row, outcome)
             elif outcome.kind != operations.DELETE:
                 self._complete(operation, row, outcome)
 
     def _complete(self, operation: Operation, row: Instance, outcome: ActionOutcome) -> None:
-        vm_state = _AFTERWARDS[operation.kind]
-        if self.tools.db.write(lambda conn: actions.complete(conn, operation, outcome.power_state, vm_state)):
+        vm_state = _vm_state_after(operation, outcome)
+        values = _values_after(operation, outcome)
+        if self.tools.db.write(lambda conn: actions.complete(conn, operation, outcome.power_state, vm_state, **values)):
             with continuing(operation.request_id):
                 LOG.info("%s done instance=%s host=%s", operation.kind, row.uuid, row.host)
             notifications.emit(operation, "end", row, state=vm_state, task_state=None)
 
-    def _fail(self, operation: Operation, row: Instance, message: str, power_state: int | None = None) -> None:
-        error = operation.kind == operations.DELETE
-        if self.tools.db.write(lambda conn: actions.fail(conn, operation, message, power_state, error)):
+    def _failed(self, operation: Operation, row: Instance, outcome: ActionOutcome) -> None:
+        """End what a compute could not do."""
+        if operation.kind != operations.REBUILD:
+            self._fail(operation, row, outcome.reason, outcome.power_state)
+        elif outcome.result.get("untouched"):
+            self._fail(operation, row, outcome.reason, outcome.power_state, **rebuilds.before(operation))
+        else:
+            self._fail(operation, row, outcome.reason, outcome.power_state, error=True)
+
+    def _fail(
+        self,
+        operation: Operation,
+        row: Instance,
+        message: str,
+        power_state: int | None = None,
+        error: bool = False,
+        **values: Any,
+    ) -> None:
+        error = error or operation.kind == operations.DELETE
+        if self.tools.db.write(lambda conn: actions.fail(conn, operation, message, power_state, error, **values)):
             with continuing(operation.request_id):
                 LOG.warning("%s failed instance=%s reason=%s", operation.kind, row.uuid, message)
             notifications.emit(operation, "error", row, task_state=None, fault=message)
@@ -164,3 +194,17 @@ class ActionTask(Task):
                 with continuing(operation.request_id):
                     LOG.info("deleted instance=%s host=%s", row.uuid, row.host)
                 notifications.emit(operation, "end", row, state=states.DELETED, task_state=None)
+
+
+def _vm_state_after(operation: Operation, outcome: ActionOutcome) -> str:
+    """Return what a server is after an action that succeeded."""
+    if operation.kind == operations.REBUILD:
+        return states.STOPPED if operation.arguments["stopped"] else states.ACTIVE
+    return _AFTERWARDS[operation.kind]
+
+
+def _values_after(operation: Operation, outcome: ActionOutcome) -> dict[str, Any]:
+    """Return which columns of the server are new beside its states."""
+    if operation.kind == operations.REBUILD:
+        return {"addresses": json.dumps(outcome.result.get("addresses", {})), **actions.LAUNCHED_NOW}
+    return {}

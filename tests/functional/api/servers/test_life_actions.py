@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nova_lite.db import models, operations
-from tests.fixtures.server_api import ServerAPI
+from tests.fixtures.server_api import IMAGE, ServerAPI
 
 # body, kind, task_state, the states that allow it
 ACTIONS: list[tuple[dict[str, Any], str, str, tuple[str, ...]]] = [
@@ -16,6 +16,7 @@ ACTIONS: list[tuple[dict[str, Any], str, str, tuple[str, ...]]] = [
     ({"unpause": None}, "unpause", "unpausing", ("paused",)),
     ({"suspend": None}, "suspend", "suspending", ("active",)),
     ({"resume": None}, "resume", "resuming", ("suspended",)),
+    ({"rebuild": {"imageRef": IMAGE}}, "rebuild", "rebuilding", ("active", "stopped", "error")),
 ]
 STATES = ("active", "stopped", "paused", "suspended", "rescued", "shelved", "error", "resized", "building")
 
