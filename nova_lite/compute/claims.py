@@ -27,19 +27,20 @@ class Claims:
 
     def __init__(self, conductor: ConductorAPI, server: str) -> None:
         self._conductor = conductor
-        self._server = server
+        #: The RPC server that works on what was claimed.
+        self.server = server
         self._locks: dict[int, threading.Lock] = defaultdict(threading.Lock)
 
     def consume(self, requests: Sequence[BuildRequest]) -> list[ClaimOutcome]:
-        """Turn the requests' grants into allocations; outcomes come in the order of the requests.
+        """Turn the grants of builds into allocations; outcomes come in the order of the requests."""
+        return self.turn([Claim(r.operation, r.instance.uuid, r.grant_id, r.node_id, self.server) for r in requests])
+
+    def turn(self, claims: Sequence[Claim]) -> list[ClaimOutcome]:
+        """Turn grants into allocations; outcomes come in the order of the claims.
 
         A conductor that does not answer may have done it all the same; asking again finds the allocation there. If
         none answers at all, every claim counts as refused, and the operation's lease brings it back.
         """
-        claims = [
-            Claim(request.operation, request.instance.uuid, request.grant_id, request.node_id, self._server)
-            for request in requests
-        ]
         with self._locked(claims):
             try:
                 found = {o.operation: o for o in self._conductor.consume_grants(service_context(), claims)}

@@ -23,6 +23,7 @@ from nova_lite.compute.actor import Actor
 from nova_lite.compute.builder import Builder
 from nova_lite.compute.claims import Claims
 from nova_lite.compute.instance_locks import InstanceLocks
+from nova_lite.compute.mover import Mover
 from nova_lite.compute.rebuilder import Rebuilder
 from nova_lite.compute.spawner import Spawner
 from nova_lite.compute.work import Work
@@ -33,6 +34,7 @@ from nova_lite.objects.action import ActionOutcome, ActionRequest
 from nova_lite.objects.build import BuildOutcome, BuildRequest
 from nova_lite.objects.flavor import Flavor
 from nova_lite.objects.instance import DomainInfo, Instance
+from nova_lite.objects.move import MoveRequest
 from nova_lite.objects.node import NodeInventory
 from nova_lite.service import Periodic, Service
 from nova_lite.virt.driver import Driver
@@ -45,10 +47,11 @@ class Endpoint:
 
     target = rpc.endpoint_target
 
-    def __init__(self, driver: Driver, builder: Builder, actor: Actor) -> None:
+    def __init__(self, driver: Driver, builder: Builder, actor: Actor, mover: Mover) -> None:
         self._driver = driver
         self._builder = builder
         self._actor = actor
+        self._mover = mover
 
     @rpc.expose
     def build(self, context: RequestContext, requests: list[BuildRequest]) -> None:
@@ -57,6 +60,10 @@ class Endpoint:
     @rpc.expose
     def act(self, context: RequestContext, requests: list[ActionRequest]) -> None:
         self._actor.act(requests)
+
+    @rpc.expose
+    def move(self, context: RequestContext, requests: list[MoveRequest]) -> None:
+        self._mover.move(requests)
 
     @rpc.expose
     def console_output(self, context: RequestContext, instance: Instance, lines: int | None) -> str:
@@ -90,12 +97,13 @@ class ComputeService(Service):
         rebuilder = Rebuilder(self.driver, spawner, self._report_progress)
         more = {"rebuild": rebuilder.rebuild}
         self._actor = Actor(conf, self.driver, network, self._locks, self._work, self._report_actions, more)
+        self._mover = Mover(conf, self.driver, network, spawner, self._locks, self._work, claims, self._conductor)
         self._hosts: list[str] = []
         self._host_of_node: dict[str, str] = {}
         self._events: Batcher[str, None] = Batcher("events", answering_nothing(self._look), 100)
         self.driver.start(self._on_event)
         self._register()
-        endpoint = Endpoint(self.driver, self._builder, self._actor)
+        endpoint = Endpoint(self.driver, self._builder, self._actor, self._mover)
         self._server = rpc.serve(rpc.COMPUTE, conf.host, endpoint, conf.rpc_workers)
         self._report_domains()
         self._heartbeat = Periodic("heartbeat", conf.report_interval, self._beat)
@@ -108,6 +116,7 @@ class ComputeService(Service):
         self._reporter.stop()
         self._builder.stop()
         self._actor.stop()
+        self._mover.stop()
         self._events.stop()
         self._heartbeat.stop()
         self.driver.stop()
@@ -162,24 +171,39 @@ class ComputeService(Service):
         An action that holds the lock reports by itself; by the time that this gets the lock, that report is done.
         """
         for uuid in dict.fromkeys(uuids):
+            if self._mover.is_migrating(uuid):
+                continue  # its row says that it is on its way, and its lock may be held for long
             with self._locks.holding(uuid):
-                domain = self.driver.domain(uuid)
-                host = self._host_of_node.get(domain.node) if domain else None
-                if domain is not None and host is not None:
-                    self._conductor.report_power_state(service_context(), host, domain)
+                for domain in self.driver.domains_of(uuid):
+                    host = self._host_of_node.get(domain.node)
+                    if host is not None:
+                        self._conductor.report_power_state(service_context(), host, domain)
 
     def _report_domains(self) -> None:
-        """Report all domains, destroy those whose servers are deleted, and look again at those that differ."""
-        domains = self.driver.domains()
-        by_uuid = {domain.uuid: domain for domain in domains}
-        for answer in self._conductor.report_domains(service_context(), self._hosts, domains):
-            domain = by_uuid[answer["uuid"]]
-            if answer["finding"] == "differs":
-                self._on_event(domain.uuid)
+        """Report all that is here, remove what is proven to be left over, and look again at domains that differ."""
+        domains, remains = self.driver.domains(), self.driver.remains()
+        for answer in self._conductor.report_domains(service_context(), self._hosts, domains, remains):
+            uuid, host, finding = answer["uuid"], answer["host"], answer["finding"]
+            if finding == "differs":
+                self._on_event(uuid)
                 continue
-            LOG.info("destroying domain uuid=%s node=%s finding=%s", domain.uuid, domain.node, answer["finding"])
-            self._work.doom(domain.uuid)
-            self._actor.destroy(_remains(domain, answer["host"]))
+            LOG.info("removing uuid=%s host=%s finding=%s", uuid, host, finding)
+            left = _remains(uuid, host, answer["node"])
+            if finding == "deleted":
+                self._work.doom(uuid)
+                self._actor.destroy(left)
+            else:
+                self._remove_moved(left.instance)
+
+    def _remove_moved(self, instance: Instance) -> None:
+        """Remove what a server that lives elsewhere has left here; asked again, now that nothing can change it."""
+        with self._locks.holding(instance.uuid):
+            proof = self._conductor.may_remove(service_context(), instance.uuid, instance.host)
+            if proof is None:
+                return
+            self._mover.remove(instance, bool(proof["shared"]))
+            if proof["migration"]:
+                self._conductor.removed(service_context(), str(proof["migration"]))
 
     # -- reporting
 
@@ -197,10 +221,10 @@ class ComputeService(Service):
         self._conductor.finish_actions(service_context(), outcomes)
 
 
-def _remains(domain: DomainInfo, host: str) -> ActionRequest:
-    """Make the request to remove a domain of which nothing but its uuid is known any more."""
+def _remains(uuid: str, host: str, node: str) -> ActionRequest:
+    """Make the request to remove a server of which nothing but its uuid is known any more."""
     flavor = Flavor("", "", 0, 0, 0)
-    instance = Instance(domain.uuid, "", "", "", "", flavor, node=domain.node, host=host)
+    instance = Instance(uuid, "", "", "", "", flavor, node=node, host=host)
     return ActionRequest("", "delete", instance)
 
 

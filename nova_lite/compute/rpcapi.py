@@ -10,6 +10,7 @@ from nova_lite.context import RequestContext
 from nova_lite.objects.action import ActionRequest
 from nova_lite.objects.build import BuildRequest
 from nova_lite.objects.instance import DomainInfo, Instance
+from nova_lite.objects.move import MoveRequest
 
 
 class ComputeAPI:
@@ -25,6 +26,10 @@ class ComputeAPI:
     def act(self, context: RequestContext, server: str, requests: Sequence[ActionRequest]) -> None:
         """Do these actions; their outcomes come to the conductor."""
         self._client.prepare(server=server).cast(context, "act", requests=list(requests))
+
+    def move(self, context: RequestContext, server: str, requests: Sequence[MoveRequest]) -> None:
+        """Do these steps of moves; their outcomes come to the conductor. One without an operation only removes."""
+        self._client.prepare(server=server).cast(context, "move", requests=list(requests))
 
     def console_output(self, context: RequestContext, server: str, instance: Instance, lines: int | None) -> str:
         """Return the last lines of the instance's serial log.

@@ -8,13 +8,14 @@ batch by batch, and routed by their kind to the task that drives them. Whoever i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from oslo_config import cfg
 from oslo_db import exception as db_exception
 from oslo_log import log
 
-from nova_lite import audit, metrics, rpc
+from nova_lite import audit, exception, metrics, rpc
 from nova_lite.batching import Batcher, answering_nothing
 from nova_lite.compute.rpcapi import ComputeAPI
 from nova_lite.conductor.leases import Leases
@@ -22,13 +23,17 @@ from nova_lite.conductor.tasks import Task, Tools
 from nova_lite.conductor.tasks.action import KINDS as ACTION_KINDS
 from nova_lite.conductor.tasks.action import ActionTask
 from nova_lite.conductor.tasks.build import BuildTask
+from nova_lite.conductor.tasks.move import KINDS as MOVE_KINDS
+from nova_lite.conductor.tasks.move import MoveTask
 from nova_lite.context import RequestContext
-from nova_lite.db import actions, operations, registry
+from nova_lite.db import actions, moves, operations, registry
+from nova_lite.db.instances import Caller
 from nova_lite.db.operations import Operation
 from nova_lite.db.session import Database
 from nova_lite.objects.action import ActionOutcome
 from nova_lite.objects.build import BuildOutcome, Claim, ClaimOutcome
 from nova_lite.objects.instance import DomainInfo
+from nova_lite.objects.move import MoveOutcome, Progress
 from nova_lite.objects.node import NodeInventory, NodeRecord
 from nova_lite.scheduler.rpcapi import SchedulerAPI
 from nova_lite.service import Heartbeat, Periodic, Service
@@ -47,6 +52,7 @@ class Router:
         tools = Tools(conf, db, self.leases, scheduler, ComputeAPI(), self.hint)
         self.builds = BuildTask(tools)
         self.actions = ActionTask(tools)
+        self.moves = MoveTask(tools)
         limit = conf.conductor.build_batch
         # Two threads per family: one batch may wait for a scheduler while the next is on its way.
         self._queues: dict[str, Batcher[Operation, None]] = {
@@ -54,6 +60,8 @@ class Router:
         }
         acting: Batcher[Operation, None] = Batcher("actions", _driver(self.actions), limit, threads=2)
         self._queues |= dict.fromkeys(ACTION_KINDS, acting)
+        moving: Batcher[Operation, None] = Batcher("moves", _driver(self.moves), limit, threads=2)
+        self._queues |= dict.fromkeys(MOVE_KINDS, moving)
         self._hints: Batcher[str, None] = Batcher("hints", answering_nothing(self._claim), limit)
 
     def hint(self, operation_uuids: Sequence[str]) -> None:
@@ -121,7 +129,11 @@ class Endpoint:
 
     @rpc.expose
     def consume_grants(self, context: RequestContext, claims: list[Claim]) -> list[ClaimOutcome]:
-        return self._router.builds.consume(claims)
+        outcomes = self._router.builds.consume(claims)
+        refused = {outcome.operation for outcome in outcomes if not outcome.granted}
+        moving = [(claim.operation, claim.migration) for claim in claims if claim.migration]
+        self._router.moves.refused([each for each in moving if each[0] in refused])
+        return outcomes
 
     @rpc.expose
     def finish_builds(self, context: RequestContext, outcomes: list[BuildOutcome]) -> None:
@@ -134,6 +146,29 @@ class Endpoint:
     @rpc.expose
     def note_progress(self, context: RequestContext, operation: str, task_state: str) -> None:
         self._db.write(lambda conn: actions.note_progress(conn, operation, task_state))
+
+    @rpc.expose
+    def begin_step(self, context: RequestContext, operation: str, step: str, server: str) -> bool:
+        return self._router.moves.begin_step(operation, step, server)
+
+    @rpc.expose
+    def finish_steps(self, context: RequestContext, outcomes: list[MoveOutcome]) -> None:
+        self._router.moves.finish(outcomes)
+
+    @rpc.expose
+    def live_migration_progress(
+        self, context: RequestContext, migration: str, operation: str, progress: Progress
+    ) -> str:
+        return self._db.write(lambda conn: moves.note_progress(conn, migration, operation, progress))
+
+    @rpc.expose
+    def may_remove(self, context: RequestContext, uuid: str, host: str) -> dict[str, Any] | None:
+        found = self._db.read(lambda conn: moves.remains(conn, [(uuid, host)]))
+        return {"shared": found[0].shared, "migration": found[0].migration} if found else None
+
+    @rpc.expose
+    def removed(self, context: RequestContext, migration: str) -> None:
+        self._db.write(lambda conn: moves.close(conn, migration))
 
     @rpc.expose
     def register(
@@ -172,24 +207,44 @@ class Endpoint:
 
     @rpc.expose
     def report_domains(
-        self, context: RequestContext, hosts: list[str], domains: list[DomainInfo]
+        self, context: RequestContext, hosts: list[str], domains: list[DomainInfo], remains: list[DomainInfo]
     ) -> list[dict[str, Any]]:
         """Answer which of the domains to destroy, and which to look at again.
 
         What differs from the row is not taken over from here: since the list was made, an action may have begun and
         ended, and the list would undo it. The compute looks again under the instance's lock.
         """
-        uuids = [domain.uuid for domain in domains]
-        doomed = self._db.read(lambda conn: actions.domains_to_destroy(conn, hosts, uuids))
+        there = [*domains, *remains]
+        uuids = [domain.uuid for domain in there]
+        host_of = self._db.read(lambda conn: registry.hosts_of_nodes(conn, hosts))
+        places = {(domain.uuid, host_of.get(domain.node, "")) for domain in there}
+        deleted = self._db.read(lambda conn: actions.deleted(conn, uuids))
         resting = self._db.read(lambda conn: actions.expected_on(conn, hosts))
         known = self._db.read(lambda conn: actions.known(conn, uuids))
-        answer = [{"uuid": uuid, "host": host, "finding": "deleted"} for uuid, host in doomed.items()]
-        for domain in domains:
+        self._forget_evacuated(hosts, places)
+        moved = {(each.uuid, each.host) for each in self._db.read(lambda conn: moves.remains(conn, places))}
+        answer = []
+        for domain in there:
+            host, finding = host_of.get(domain.node, ""), ""
             if domain.uuid not in known:
                 LOG.warning("unknown domain left alone uuid=%s node=%s", domain.uuid, domain.node)
-            elif domain.uuid in resting and resting[domain.uuid][1] != domain.power_state:
-                answer.append({"uuid": domain.uuid, "host": resting[domain.uuid][0], "finding": "differs"})
+            elif domain.uuid in deleted:
+                finding = "deleted"
+            elif (domain.uuid, host) in moved:
+                finding = "moved"
+            elif domain not in remains and resting.get(domain.uuid, (host,))[0] == host:
+                differs = domain.uuid in resting and resting[domain.uuid][1] != domain.power_state
+                finding = "differs" if differs else ""
+            if finding:
+                answer.append({"uuid": domain.uuid, "host": host, "node": domain.node, "finding": finding})
         return answer
+
+    def _forget_evacuated(self, hosts: list[str], places: set[tuple[str, str]]) -> None:
+        """Give back what evacuated servers hold on hosts that are back, and have nothing of them (any more)."""
+        for each in self._db.read(lambda conn: moves.evacuated(conn, hosts)):
+            if (each.uuid, each.host) not in places and each.migration is not None:
+                self._db.write(partial(moves.close, migration_uuid=each.migration))
+                LOG.info("evacuated host has nothing of it left instance=%s host=%s", each.uuid, each.host)
 
 
 class ConductorService(Service):
@@ -206,6 +261,7 @@ class ConductorService(Service):
         self._router = Router(self._conf, self._db)
         self._heartbeat = Heartbeat(self._conf, self._db, registry.CONDUCTOR)
         self._sweeper = Periodic("sweeper", self._conf.conductor.sweep_interval, self._router.sweep)
+        self._confirmer = Periodic("confirmer", self._conf.conductor.sweep_interval, self._confirm_stale)
         self._auditor = Periodic("audit", self._conf.conductor.audit_interval, self._audit)
         endpoint = Endpoint(self._conf, self._db, self._router)
         self._server = rpc.serve(rpc.CONDUCTOR, self._conf.host, endpoint, self._conf.rpc_workers)
@@ -214,10 +270,26 @@ class ConductorService(Service):
         self._server.stop()
         self._server.wait()
         self._sweeper.stop()
+        self._confirmer.stop()
         self._auditor.stop()
         self._router.stop()
         self._heartbeat.stop()
         self._db.close()
+
+    def _confirm_stale(self) -> None:
+        """Confirm resizes and migrations that have waited for longer than resize_confirm_window."""
+        window = self._conf.conductor.resize_confirm_window
+        if not window:
+            return
+        for uuid, project, user, migration in self._db.read(lambda conn: moves.stale_resizes(conn, window)):
+            caller = Caller(project, user, f"req-{migration}", may_override_lock=True)
+            try:
+                operation = self._db.write(partial(moves.end, uuid=uuid, kind=operations.CONFIRM, caller=caller))
+            except exception.NovaLiteError as error:
+                LOG.info("not confirmed instance=%s reason=%s", uuid, error)
+                continue
+            LOG.info("confirmed after %.0f s instance=%s", window, uuid)
+            self._router.hint([operation])
 
     def _audit(self) -> None:
         """Look for what is wrong in the books, and show it; mending is for a person to decide (nova-lite-manage)."""

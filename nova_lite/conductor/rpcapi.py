@@ -11,6 +11,7 @@ from nova_lite.context import RequestContext
 from nova_lite.objects.action import ActionOutcome
 from nova_lite.objects.build import BuildOutcome, Claim, ClaimOutcome
 from nova_lite.objects.instance import DomainInfo
+from nova_lite.objects.move import MoveOutcome, Progress
 from nova_lite.objects.node import NodeInventory, NodeRecord
 
 # A conductor that is there registers a thousand nodes within this time.
@@ -65,8 +66,40 @@ class ConductorAPI:
         self._client.call(context, "report_power_state", host=host, domain=domain)
 
     def report_domains(
-        self, context: RequestContext, hosts: Sequence[str], domains: Sequence[DomainInfo]
+        self,
+        context: RequestContext,
+        hosts: Sequence[str],
+        domains: Sequence[DomainInfo],
+        remains: Sequence[DomainInfo],
     ) -> list[dict[str, Any]]:
-        """Report all domains of the hosts; the answer lists those about which there is something to do, each with uuid,
-        host and finding: "deleted" (there is proof of it in the books: destroy it) or "differs" (look again)."""
-        return self._client.call(context, "report_domains", hosts=list(hosts), domains=list(domains))
+        """Report all domains of the hosts, and what is there of servers without a domain.
+
+        The answer lists those about which there is something to do, each with uuid, host and finding: "deleted" or
+        "moved" (there is proof of it in the books: remove it) or "differs" (look again).
+        """
+        client = self._client
+        return client.call(context, "report_domains", hosts=list(hosts), domains=list(domains), remains=list(remains))
+
+    def begin_step(self, context: RequestContext, operation: str, step: str, server: str) -> bool:
+        """Ask whether a step of a move is still to be done; if so, the server holds the operation."""
+        return self._client.call(context, "begin_step", operation=operation, step=step, server=server)
+
+    def finish_steps(self, context: RequestContext, outcomes: Sequence[MoveOutcome]) -> None:
+        """Report how steps of moves ended."""
+        self._client.call(context, "finish_steps", outcomes=list(outcomes))
+
+    def live_migration_progress(
+        self, context: RequestContext, migration: str, operation: str, progress: Progress
+    ) -> str:
+        """Report how far a live migration is; the answer is what is wished of it."""
+        return self._client.call(
+            context, "live_migration_progress", migration=migration, operation=operation, progress=progress
+        )
+
+    def may_remove(self, context: RequestContext, uuid: str, host: str) -> dict[str, Any] | None:
+        """Ask for proof that what a server has left on the host may be removed: shared and migration, or None."""
+        return self._client.call(context, "may_remove", uuid=uuid, host=host)
+
+    def removed(self, context: RequestContext, migration: str) -> None:
+        """Report that what a move left on its source is gone."""
+        self._client.call(context, "removed", migration=migration)

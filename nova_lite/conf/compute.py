@@ -24,6 +24,25 @@ OPTIONS = [
         max=1000,
         help="Servers that this process builds at once; further ones wait their turn.",
     ),
+    cfg.IntOpt(
+        "max_concurrent_live_migrations",
+        default=1,
+        min=1,
+        max=100,
+        help="Live migrations away from this process' hosts at once; further ones wait their turn, shown as queued.",
+    ),
+    cfg.FloatOpt(
+        "live_migration_completion_timeout",
+        default=800.0,
+        min=0,
+        help="Seconds per GiB of memory that a live migration may take; 0 for any time.",
+    ),
+    cfg.StrOpt(
+        "live_migration_timeout_action",
+        default="abort",
+        choices=["abort", "force_complete"],
+        help="What happens to a live migration that takes longer: it is aborted, or the guest is made to follow.",
+    ),
     cfg.FloatOpt(
         "inventory_interval",
         default=60.0,

@@ -69,4 +69,15 @@ OPTIONS = [
         max=10000,
         help="Builds that fail in a row on a host before its service is disabled, with the reason; 0 for never.",
     ),
+    cfg.BoolOpt(
+        "allow_resize_to_same_host",
+        default=False,
+        help="Resize a server on the host that it is on, if no other host can take it.",
+    ),
+    cfg.FloatOpt(
+        "resize_confirm_window",
+        default=0.0,
+        min=0,
+        help="Seconds after which resizes and migrations that wait for it are confirmed by themselves; 0 for never.",
+    ),
 ]

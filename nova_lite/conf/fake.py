@@ -23,6 +23,8 @@ OPTIONS = [
     cfg.FloatOpt("spawn_delay", default=0.0, min=0, help="Seconds that starting a server takes."),
     cfg.FloatOpt("destroy_delay", default=0.0, min=0, help="Seconds that removing a server takes."),
     cfg.FloatOpt("power_delay", default=0.0, min=0, help="Seconds that stopping, starting or rebooting takes."),
+    cfg.FloatOpt("live_migration_seconds", default=0.0, min=0, help="Seconds that a live migration takes."),
+    cfg.BoolOpt("shared_disks", default=False, help="Whether all hosts see the same disks, as on shared storage."),
     cfg.StrOpt(
         "control_file",
         help="A JSON file of faults and delays by host or server name, read before each action: "

@@ -107,4 +107,64 @@ OPTIONS = [
         help="Calls to libvirt that may be under way at once, each on a connection of its own: keep it well below "
         "libvirtd's max_clients. When all of them hang, further ones fail at once.",
     ),
+    cfg.StrOpt(
+        "live_migration_uri",
+        default="qemu+tcp://%s/system",
+        help="The URI of this host's libvirt daemon for the daemons of other hosts, which bring running guests here. "
+        "%s becomes live_migration_inbound_addr, or else the host's name. TCP is neither encrypted nor authenticated: "
+        "use it in a network of its own, or qemu+tls.",
+    ),
+    cfg.StrOpt(
+        "disk_transfer_uri",
+        help="The URI of this host's libvirt daemon for the compute services of other hosts, which bring disks here. "
+        "%s as in live_migration_uri, which it is unless set.",
+    ),
+    cfg.StrOpt(
+        "live_migration_inbound_addr",
+        help="The address or name of this host that guests come in by: also the memory and disks of live migrations "
+        "go there. Unset, it is the host's name, and QEMU's traffic goes where that name resolves to.",
+    ),
+    cfg.IntOpt(
+        "live_migration_bandwidth",
+        default=0,
+        min=0,
+        help="MiB per second that a live migration may use at the most; 0 for what there is.",
+    ),
+    cfg.IntOpt(
+        "live_migration_downtime",
+        default=300,
+        min=1,
+        max=60000,
+        help="Milliseconds that a guest may stand still at the end of its live migration.",
+    ),
+    cfg.BoolOpt(
+        "live_migration_permit_auto_converge",
+        default=False,
+        help="Slow a guest down that changes its memory faster than that can be copied.",
+    ),
+    cfg.BoolOpt(
+        "live_migration_permit_post_copy",
+        default=False,
+        help="Let force-complete switch a guest over before all its memory has come. Should either host or the network "
+        "fail then, the guest is lost; without, force-complete pauses the guest for the rest.",
+    ),
+    cfg.BoolOpt(
+        "live_migration_with_native_tls",
+        default=False,
+        help="Encrypt QEMU's own traffic of live migrations, memory and disks. It needs certificates on every host; "
+        "see default_tls_x509_cert_dir in qemu.conf.",
+    ),
+    cfg.BoolOpt(
+        "live_migration_unsafe",
+        default=False,
+        help="Tell libvirt not to check whether shared disks are safe to migrate with. For labs, whose shared storage "
+        "is a directory that libvirt takes for a local one.",
+    ),
+    cfg.FloatOpt(
+        "transfer_stall_timeout",
+        default=60.0,
+        min=1,
+        max=3600,
+        help="Seconds without any progress after which the transfer of a disk to another host has failed.",
+    ),
 ]

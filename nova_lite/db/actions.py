@@ -12,7 +12,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from nova_lite.db import allocations, instances, operations, quotas
+from nova_lite.db import allocations, instances, moves, operations, quotas
 from nova_lite.db.clock import now
 from nova_lite.db.models import instances as instances_table
 from nova_lite.db.operations import Operation
@@ -124,6 +124,8 @@ def finish_deletes(conn: sa.Connection, claimed: Sequence[Operation]) -> list[st
     for mine, flag in ((were_building, True), (set(uuids) - were_building, False)):
         if mine:
             allocations.release(conn, mine, were_building=flag)
+    for uuid in uuids:
+        moves.drop_open(conn, uuid, "error", "The server was deleted.")
     rows = [row for row in instances.get_many(conn, uuids) if row.task_state == states.DELETING]
     for project_id in sorted({row.project_id for row in rows}):
         mine_rows = [row for row in rows if row.project_id == project_id]
@@ -171,12 +173,12 @@ def report_power_state(conn: sa.Connection, host: str, uuid: str, power_state: i
     return True
 
 
-def domains_to_destroy(conn: sa.Connection, hosts: Sequence[str], uuids: Sequence[str]) -> dict[str, str]:
-    """Return uuid -> host of those domains for whose destruction there is proof: the server's row says deleted."""
-    statement = sa.select(instances_table.c.uuid, instances_table.c.host).where(
-        instances_table.c.uuid.in_(uuids), instances_table.c.deleted != 0, instances_table.c.host.in_(hosts)
+def deleted(conn: sa.Connection, uuids: Sequence[str]) -> set[str]:
+    """Return those of the servers whose rows say that they are deleted: the proof that a domain may be destroyed."""
+    statement = sa.select(instances_table.c.uuid).where(
+        instances_table.c.uuid.in_(uuids), instances_table.c.deleted != 0
     )
-    return {row[0]: row[1] for row in conn.execute(statement)}
+    return set(conn.execute(statement).scalars())
 
 
 def expected_on(conn: sa.Connection, hosts: Sequence[str]) -> dict[str, tuple[str, int]]:

@@ -249,10 +249,13 @@ def end(conn: sa.Connection, uuid: str, *, kind: str, caller: Caller) -> str:
     instances.check_lock(row, caller)
     instances.check_state(row, kind, (states.RESIZED,))
     waiting = sa.and_(migrations.c.instance_uuid == uuid, migrations.c.status == "finished")
-    found = conn.execute(sa.select(migrations.c.uuid).where(waiting).with_for_update()).scalars().first()
+    locked = sa.select(migrations.c.uuid, migrations.c.operation_uuid).where(waiting).with_for_update()
+    found, moved_by = conn.execute(locked).one_or_none() or (None, None)
     if found is None:
         raise exception.BadRequest("Instance has not been resized.")
-    operation = instances.add_operation(conn, kind, [uuid], caller, {"migration": found})[0]
+    destination = _destination_known_to(conn, moved_by)
+    told = {"migration": found, "destination": destination}
+    operation = instances.add_operation(conn, kind, [uuid], caller, told)[0]
     confirming = kind == operations.CONFIRM
     conn.execute(
         sa.update(migrations)
@@ -263,6 +266,11 @@ def end(conn: sa.Connection, uuid: str, *, kind: str, caller: Caller) -> str:
         statement = sa.update(instances_table).where(instances_table.c.id == row.id)
         conn.execute(statement.values(task_state=states.RESIZE_REVERTING, updated_at=now()))
     return operation
+
+
+def _destination_known_to(conn: sa.Connection, operation_uuid: str | None) -> dict[str, Any]:
+    operation = operations.get(conn, operation_uuid or "")
+    return dict(operation.arguments.get("destination") or {}) if operation else {}
 
 
 def wish(conn: sa.Connection, uuid: str, migration_id: int, wished: str, caller: Caller) -> None:
@@ -372,8 +380,10 @@ def next_step(
     at = operations.database_time(conn)
     operations.finish_steps(conn, [move.operation.id])
     operations.add_steps(conn, [move.operation.id], event, at, [host])
-    if status is not None:
-        _set_migration(conn, move, status=status)
+    shared = (arguments or {}).get("destination", {}).get("shared")
+    told = {} if shared is None else {"shared_disks": bool(shared)}
+    if status is not None or told:
+        _set_migration(conn, move, **told, **({} if status is None else {"status": status}))
     if task_state is not None:
         _set_instance(conn, move, task_state=task_state)
     return True
@@ -636,6 +646,9 @@ def finish_evacuation(
     if not _is_at(conn, move):
         return False
     switch(conn, move, move.new_flavor.resources)
+    # What is on a dead host is no member of the server's group any more.
+    half = allocations_table.c.migration == move.migration.uuid
+    conn.execute(sa.update(allocations_table).where(half).values(group_id=None))
     _lock_living(conn, move)
     _end_operation(conn, move, operations.SUCCEEDED)
     _set_migration(conn, move, status="done", shared_disks=shared)
@@ -685,6 +698,17 @@ def fail(conn: sa.Connection, move: Move, message: str) -> bool:
     _end_operation(conn, move, operations.FAILED, message)
     _set_migration(conn, move, status="error", open=False, held_cores=0, held_ram=0, message=message)
     _set_instance(conn, move, **_fault(message), task_state=None)
+    return True
+
+
+def stay_resized(conn: sa.Connection, move: Move, message: str) -> bool:
+    """End a revert that could not begin: the server stays where and what it is, to be confirmed or reverted."""
+    if not _is_at(conn, move):
+        return False
+    _lock_living(conn, move)
+    _end_operation(conn, move, operations.FAILED, message)
+    _set_migration(conn, move, status="finished", message=message)
+    _set_instance(conn, move, task_state=None)
     return True
 
 

@@ -106,6 +106,18 @@ def compute_servers(conn: sa.Connection, hosts: Sequence[str], down_time: float)
     return {row[0]: (row[1], bool(row[2])) for row in conn.execute(statement)}
 
 
+def fenced(conn: sa.Connection, hosts: Sequence[str]) -> set[str]:
+    """Return those of the hosts that somebody has forced down, and so made sure that nothing runs there."""
+    forced = sa.and_(services.c.binary == COMPUTE, services.c.host.in_(hosts), services.c.forced_down.is_(True))
+    return set(conn.execute(sa.select(services.c.host).where(forced)).scalars())
+
+
+def hosts_of_nodes(conn: sa.Connection, hosts: Sequence[str]) -> dict[str, str]:
+    """Return node -> host of the nodes of the hosts."""
+    statement = sa.select(compute_nodes.c.node, compute_nodes.c.host).where(compute_nodes.c.host.in_(hosts))
+    return dict(conn.execute(statement).all())
+
+
 def count_build_failure(conn: sa.Connection, node_id: int, threshold: int) -> bool:
     """Count one more build that failed on the node, and disable its service at the threshold (0: never).
 

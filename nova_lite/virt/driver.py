@@ -76,6 +76,11 @@ class Driver(abc.ABC):
         """Return one domain of ours, None if there is none."""
         return next((domain for domain in self.domains() if domain.uuid == uuid), None)
 
+    def domains_of(self, uuid: str) -> list[DomainInfo]:
+        """Return the domains of one server: two if it moves between two nodes of this driver."""
+        found = self.domain(uuid)
+        return [found] if found else []
+
     def check(self) -> None:
         """Make sure that the hypervisor answers; a compute service whose hypervisor does not is not alive.
 

@@ -8,6 +8,9 @@ action, or by the name of a server and action, are read from a control file befo
     {"host1": {"spawn": {"fail": "no space left", "delay": 2.0}}, "*": {"destroy": {"hang": true}}}
 
 ``fail`` raises with that reason, ``delay`` waits so many seconds first, ``hang`` makes the hypervisor unavailable.
+
+Hosts whose processes share [fake] domains_path can move servers to each other. A server's disks are an empty file of
+their own, so that what a move leaves behind can be seen; with [fake] shared_disks, all hosts see the same one.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import json
 import os
 import re
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -27,16 +31,20 @@ from oslo_log import log
 from nova_lite import exception
 from nova_lite.objects import instance as states
 from nova_lite.objects.instance import DomainInfo, Instance
+from nova_lite.objects.move import ABORT, FORCE_COMPLETE, Progress
 from nova_lite.objects.node import NodeInventory
 from nova_lite.objects.resources import Resources
-from nova_lite.virt.driver import ConfigDrive, Driver, EventSink, Vif
+from nova_lite.virt.driver import ConfigDrive, Destination, Driver, EventSink, Vif, Watch
 from nova_lite.virt.identity import derived_uuid
 
 LOG = log.getLogger(__name__)
 
 
 class FakeDriver(Driver):
-    """Many nodes in one process; a domain is a small JSON file in its node's directory."""
+    """Many nodes in one process; a domain is a small JSON file in its node's directory.
+
+    While a server moves, two nodes may have a domain of it, so a domain is known by its node and its uuid.
+    """
 
     needs_image: ClassVar[bool] = False
 
@@ -47,7 +55,7 @@ class FakeDriver(Driver):
         self._hosts = list(expand(conf.fake.hosts))
         self._events: EventSink = lambda _uuid: None
         self._stopping = threading.Event()
-        self._domains: dict[str, DomainInfo] = {}
+        self._domains: dict[tuple[str, str], DomainInfo] = {}
         self._lock = threading.Lock()
 
     def start(self, events: EventSink) -> None:
@@ -56,7 +64,7 @@ class FakeDriver(Driver):
             (self._root / host).mkdir(parents=True, exist_ok=True)
             for path in (self._root / host).glob("*.json"):
                 domain = DomainInfo(**json.loads(path.read_text()))
-                self._domains[domain.uuid] = domain
+                self._domains[domain.node, domain.uuid] = domain
 
     def stop(self) -> None:
         self._stopping.set()
@@ -90,9 +98,9 @@ class FakeDriver(Driver):
         with self._lock:
             return list(self._domains.values())
 
-    def domain(self, uuid: str) -> DomainInfo | None:
+    def domains_of(self, uuid: str) -> list[DomainInfo]:
         with self._lock:
-            return self._domains.get(uuid)
+            return [self._domains[host, uuid] for host in self._hosts if (host, uuid) in self._domains]
 
     def check(self) -> None:
         self._act("*", "check")
@@ -106,17 +114,16 @@ class FakeDriver(Driver):
             raise exception.BuildFailed(reason=str(error)) from error
         if config_drive is not None:
             config_drive.files()
+        self._disk(instance).touch()
         self._put(DomainInfo(instance.uuid, instance.node, states.RUNNING))
 
     def destroy(self, instance: Instance) -> None:
         self._act(instance.node, "destroy", self._options.destroy_delay, instance.name)
-        with self._lock:
-            domain = self._domains.pop(instance.uuid, None)
-        if domain is not None:
-            self._path(domain).unlink(missing_ok=True)
+        self._remove(instance)
+        self._disk(instance).unlink(missing_ok=True)
 
     def power_state(self, instance: Instance) -> int:
-        domain = self.domain(instance.uuid)
+        domain = self._find(instance)
         return domain.power_state if domain else states.NOSTATE
 
     def power_on(self, instance: Instance) -> None:
@@ -142,32 +149,151 @@ class FakeDriver(Driver):
 
     def console_output(self, instance: Instance, lines: int | None) -> str:
         self._act(instance.node, "console_output", server=instance.name)
-        if self.domain(instance.uuid) is None:
+        if self._find(instance) is None:
             raise exception.DomainNotFound(uuid=instance.uuid)
         text = [f"fake console of {instance.name}", "FAKE CONSOLE OUTPUT", "ANOTHER", "LAST LINE"]
         return "\n".join(text if lines is None else text[max(0, len(text) - lines) :])
 
     def guest_powers_off(self, uuid: str) -> None:
         """Let the guest power itself off, as if a user had typed it inside; the event follows."""
-        domain = self.domain(uuid)
-        if domain is not None:
+        for domain in self.domains_of(uuid):
             self._put(DomainInfo(domain.uuid, domain.node, states.SHUTDOWN))
             self._events(uuid)
 
+    # -- moves -------------------------------------------------------------------------------------------------------
+
+    def prepare_destination(
+        self, instance: Instance, image: Path | None, vifs: list[Vif], config_drive: ConfigDrive | None, live: bool
+    ) -> Destination:
+        self._act(instance.node, "prepare_destination", server=instance.name)
+        same_host = self._find(instance) is not None
+        shared = same_host or self._options.shared_disks
+        self._disk(instance).touch()
+        return {"same_host": same_host, "shared": shared, "node": instance.node}
+
+    def move_out(self, instance: Instance, destination: Destination, timeout: float) -> None:
+        self._act(instance.node, "move_out", server=instance.name)
+        if self._find(instance) is None:
+            raise exception.DomainNotFound(uuid=instance.uuid)
+        self._put(DomainInfo(instance.uuid, instance.node, states.SHUTDOWN))
+
+    def finish_migration(
+        self,
+        instance: Instance,
+        destination: Destination,
+        image: Path | None,
+        vifs: list[Vif],
+        config_drive: ConfigDrive | None,
+        power_on: bool,
+    ) -> None:
+        self._act(instance.node, "finish_migration", self._options.spawn_delay, instance.name)
+        self._define(instance, power_on)
+
+    def restore(self, instance: Instance, destination: Destination, power_on: bool) -> None:
+        self._act(instance.node, "restore", server=instance.name)
+        self._define(instance, power_on)
+
+    def discard(self, instance: Instance, destination: Destination) -> None:
+        self._act(instance.node, "discard", server=instance.name)
+        self._leave(instance, destination)
+
+    def clean(self, instance: Instance, destination: Destination) -> None:
+        self._act(instance.node, "clean", server=instance.name)
+        self._leave(instance, destination)
+
+    def live_migrate(self, instance: Instance, destination: Destination, watch: Watch) -> None:
+        self._act(instance.node, "live_migrate", server=instance.name)
+        domain = self._find(instance)
+        if domain is None:
+            return
+        total = instance.flavor.memory_mb << 20
+        began, ends = time.monotonic(), self._options.live_migration_seconds
+        while (elapsed := time.monotonic() - began) < ends:
+            done = int(total * elapsed / ends)
+            wish = watch(Progress(total, done, total - done))
+            if wish == ABORT:
+                raise exception.MigrationAborted
+            if wish == FORCE_COMPLETE:
+                break
+            if self._stopping.wait(min(0.2, ends / 5)):
+                raise exception.HypervisorUnavailable(reason="this process ends")
+        watch(Progress(total, total, 0))
+        self._act(instance.node, "live_migrate_end", server=instance.name)
+        self._put(DomainInfo(instance.uuid, str(destination["node"]), domain.power_state), here=False)
+        self._remove(instance)
+
+    def land(self, instance: Instance, vifs: list[Vif], config_drive: ConfigDrive | None) -> None:
+        self._act(instance.node, "land", server=instance.name)
+        if self._find(instance) is None:
+            raise exception.DomainNotFound(uuid=instance.uuid)
+
+    def has_disks(self, instance: Instance) -> bool:
+        return self._options.shared_disks and self._disk(instance).exists()
+
+    def adopt(self, instance: Instance, vifs: list[Vif], config_drive: ConfigDrive | None, power_on: bool) -> None:
+        self._act(instance.node, "adopt", self._options.spawn_delay, instance.name)
+        self._define(instance, power_on)
+
+    def remains(self) -> list[DomainInfo]:
+        if self._options.shared_disks:
+            return []
+        found = ((path.stem, host) for host in self._hosts for path in (self._root / host).glob("*.disk"))
+        with self._lock:
+            return [DomainInfo(uuid, host, states.NOSTATE) for uuid, host in found if (host, uuid) not in self._domains]
+
+    def _define(self, instance: Instance, power_on: bool) -> None:
+        self._disk(instance).touch()
+        self._put(DomainInfo(instance.uuid, instance.node, states.RUNNING if power_on else states.SHUTDOWN))
+
+    def _leave(self, instance: Instance, destination: Destination) -> None:
+        if destination.get("same_host"):
+            return
+        self._remove(instance)
+        if not destination.get("shared"):
+            self._disk(instance).unlink(missing_ok=True)
+
+    # -- parts -------------------------------------------------------------------------------------------------------
+
     def _change(self, instance: Instance, action: str, power_state: int) -> None:
         self._act(instance.node, action, self._options.power_delay, instance.name)
-        if self.domain(instance.uuid) is None:
+        if self._find(instance) is None:
             raise exception.DomainNotFound(uuid=instance.uuid)
         self._put(DomainInfo(instance.uuid, instance.node, power_state))
         self._events(instance.uuid)
 
-    def _put(self, domain: DomainInfo) -> None:
+    def _find(self, instance: Instance) -> DomainInfo | None:
+        """Return the domain; one that has come from another process is known by its file alone."""
+        with self._lock:
+            found = self._domains.get((instance.node, instance.uuid))
+        if found is None and instance.node in self._hosts:
+            try:
+                found = DomainInfo(**json.loads((self._root / instance.node / f"{instance.uuid}.json").read_text()))
+            except FileNotFoundError:
+                return None
+            with self._lock:
+                self._domains[found.node, found.uuid] = found
+        return found
+
+    def _remove(self, instance: Instance) -> None:
+        with self._lock:
+            self._domains.pop((instance.node, instance.uuid), None)
+        (self._root / instance.node / f"{instance.uuid}.json").unlink(missing_ok=True)
+
+    def _disk(self, instance: Instance) -> Path:
+        shared = self._root / "shared"
+        if self._options.shared_disks:
+            shared.mkdir(parents=True, exist_ok=True)
+        return (shared if self._options.shared_disks else self._root / instance.node) / f"{instance.uuid}.disk"
+
+    def _put(self, domain: DomainInfo, here: bool = True) -> None:
+        """Write a domain; one that is not here belongs to another process, or to another node of this one."""
         path = self._path(domain)
         temporary = path.with_suffix(f".{threading.get_ident()}")
         temporary.write_text(json.dumps(asdict(domain)))
         os.replace(temporary, path)
-        with self._lock:
-            self._domains[domain.uuid] = domain
+        if here or domain.node in self._hosts:
+            with self._lock:
+                self._domains[domain.node, domain.uuid] = domain
 
     def _path(self, domain: DomainInfo) -> Path:
         return self._root / domain.node / f"{domain.uuid}.json"

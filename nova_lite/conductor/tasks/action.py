@@ -17,8 +17,9 @@ from oslo_log import log
 
 from nova_lite.conductor import notifications
 from nova_lite.conductor.tasks import Task
+from nova_lite.conductor.tasks.move import removal
 from nova_lite.context import continuing, service_context
-from nova_lite.db import actions, instances, operations, rebuilds, registry
+from nova_lite.db import actions, instances, moves, operations, rebuilds, registry
 from nova_lite.db.instances import Instance
 from nova_lite.db.operations import Operation
 from nova_lite.objects import instance as states
@@ -70,6 +71,7 @@ class ActionTask(Task):
                 finished.append(operation)
             else:
                 waiting.append(operation)
+        self._remove_elsewhere([operation for operation in claimed if operation.kind == operations.DELETE], rows)
         for (server, kind), mine in handed.items():
             self._hand_over(server, kind, mine, rows)
         if finished:
@@ -84,6 +86,22 @@ class ActionTask(Task):
         down_time = self.tools.conf.service_down_time
         servers = self.tools.db.read(lambda conn: registry.compute_servers(conn, hosts, down_time)) if hosts else {}
         return rows, servers
+
+    def _remove_elsewhere(self, deletes: Sequence[Operation], rows: dict[str, Instance]) -> None:
+        """Tell other hosts that have something of servers on the move to remove it; their reports make sure of it."""
+        by_server = {operation.instance_uuid: operation for operation in deletes}
+        if not by_server:
+            return
+        places = self.tools.db.read(lambda conn: moves.other_places(conn, sorted(by_server)))
+        hosts = sorted({host for _uuid, host, _node in places})
+        if not hosts:
+            return
+        down_time = self.tools.conf.service_down_time
+        servers = self.tools.db.read(lambda conn: registry.compute_servers(conn, hosts, down_time))
+        for uuid, host, node in places:
+            if host in servers and uuid in rows:
+                request = removal(by_server[uuid], rows[uuid], host, node)
+                self.tools.compute.move(service_context(), servers[host][0], [request])
 
     def _cancel(self, operation: Operation) -> None:
         self.tools.db.write(

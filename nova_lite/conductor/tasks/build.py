@@ -159,7 +159,8 @@ class BuildTask(Task):
         if refused:
             for outcome in refused:
                 LOG.info("grant refused instance=%s reason=%s", outcome.consumer, outcome.reason)
-            again = [outcome.operation for outcome in refused]
+            moving = {claim.operation for claim in claims if claim.migration}
+            again = [outcome.operation for outcome in refused if outcome.operation not in moving]
             self.tools.db.write(lambda conn: builds.schedule_again(conn, again))
             self.tools.hint(again)
         return outcomes
