@@ -16,23 +16,30 @@ ADDRESS_SPACE = 1 << 30  # bytes; what qemu-img needs at most for an honest imag
 CPU_SECONDS = 30
 TIMEOUT = 60.0
 
-LIMITED = ("prlimit", f"--as={ADDRESS_SPACE}", f"--cpu={CPU_SECONDS}", "--core=0", "--")
+
+def limited(cpu_seconds: int = CPU_SECONDS) -> tuple[str, ...]:
+    """Return what goes before a command to bound it."""
+    return ("prlimit", f"--as={ADDRESS_SPACE}", f"--cpu={cpu_seconds}", "--core=0", "--")
+
+
+LIMITED = limited()
 
 
 class QemuImgError(Exception):
     """qemu-img ended with an error, or was ended at its limits; the message is its own."""
 
 
-def run(arguments: Sequence[str | Path], timeout: float = TIMEOUT) -> str:
+def run(arguments: Sequence[str | Path], timeout: float = TIMEOUT, cpu_seconds: int = CPU_SECONDS) -> str:
     """Run qemu-img with these arguments, and return what it prints.
 
     The limits are set by prlimit(1): Python's preexec_fn is not safe in a process with threads.
 
+    :param timeout: seconds that it may take; cpu_seconds those of the processor.
     :raises QemuImgError: it did not succeed, or there is no qemu-img.
     """
     try:
         done = subprocess.run(
-            [*LIMITED, "qemu-img", *map(str, arguments)],
+            [*limited(cpu_seconds), "qemu-img", *map(str, arguments)],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -34,7 +34,7 @@ import libvirt
 from nova_lite import exception
 from nova_lite.virt.libvirt import event_loop
 from nova_lite.virt.libvirt.reasons import without_paths
-from nova_lite.virt.libvirt.workers import DeadlineExceededError, DeadlinePool, PoolStuckError
+from nova_lite.virt.libvirt.workers import Begun, DeadlineExceededError, DeadlinePool, PoolStuckError
 
 LOG = logging.getLogger(__name__)
 
@@ -109,6 +109,7 @@ class Connection:
         self.changes = Changes()
         self._limits, self._is_ours, self._list_ours = limits, is_ours, list_ours
         self._pool = DeadlinePool("libvirt-call", limits.workers)
+        self._long_pool = DeadlinePool("libvirt-long", limits.workers)  # apart, so that they cannot be all of a pool
         self._worker = threading.local()
         self._state = threading.Condition()
         self._watch: VirConnect = None
@@ -146,6 +147,7 @@ class Connection:
             except (DeadlineExceededError, PoolStuckError):
                 LOG.warning("libvirt hung while its connection was closed uri=%s", self.uri)
         self._pool.close()
+        self._long_pool.close()
 
     def call(self, what: str, function: Callable[[VirConnect], T], timeout: float | None = None) -> T:
         """Run a function of a connection on a worker thread, and return what it returns.
@@ -168,6 +170,19 @@ class Connection:
         except PoolStuckError:
             raise exception.HypervisorUnavailable(
                 reason=f"all {self._limits.workers} calls to libvirt hang; see whether it does."
+            ) from None
+
+    def begin(self, what: str, function: Callable[[VirConnect], T]) -> Begun[T]:
+        """Begin a call that may rightly take long, as a migration does, and return at once.
+
+        Whoever begins it sees to it that it ends, and gives it up if it does not. It raises as ``call`` does.
+        """
+        generation = self._connected(self._limits.connect_timeout)
+        try:
+            return self._long_pool.begin(lambda: self._perform(generation, what, function))
+        except PoolStuckError:
+            raise exception.HypervisorUnavailable(
+                reason=f"all {self._limits.workers} long calls to libvirt hang; see whether it does."
             ) from None
 
     def _connected(self, timeout: float) -> int:

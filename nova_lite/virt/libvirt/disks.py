@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import uuid as uuid_module
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +29,9 @@ CDROM = "cdrom"
 
 GIB = 1 << 30
 
+# What a directory of an instance's old disks is called after its uuid, while a resize may be reverted.
+KEPT_SUFFIX = "_resize"
+
 
 @dataclass(frozen=True, slots=True)
 class Drive:
@@ -39,12 +43,21 @@ class Drive:
 
 
 class InstanceFiles:
-    """What one instance has on the host's file system."""
+    """What one instance has on the host's file system.
 
-    def __init__(self, instances_path: Path, uuid: str) -> None:
+    The directory may be on storage that hosts share. The file "owner" in it names the host that the instance lives on:
+    no other removes it, and what bears a host's own name without a domain there is a remain.
+
+    :param host: the name of this host among the compute services.
+    """
+
+    def __init__(self, instances_path: Path, uuid: str, host: str) -> None:
         # The name becomes a path that is removed as a tree: nothing but a uuid may get there.
-        self.directory = instances_path / str(uuid_module.UUID(uuid))
+        self.uuid = str(uuid_module.UUID(uuid))
+        self.directory = instances_path / self.uuid
+        self.kept_directory = instances_path / (self.uuid + KEPT_SUFFIX)
         self.console_log = self.directory / "console.log"
+        self._host = host
 
     def make(self, flavor: Flavor, image: Path | None, drive: dict[str, bytes] | None) -> list[Drive]:
         """Make all files anew, and return the drives in the order that the guest sees them.
@@ -55,6 +68,7 @@ class InstanceFiles:
         self.remove()
         try:
             self.directory.mkdir(parents=True, mode=0o755)
+            self.take_over()
             # Made here so that the service can read it, whoever writes to it.
             self.console_log.touch(mode=0o640)
             drives = self._disks(flavor, image)
@@ -69,11 +83,23 @@ class InstanceFiles:
         return drives
 
     def remove(self) -> None:
-        """Remove every file of the instance; none is no error."""
-        try:
-            shutil.rmtree(self.directory)
-        except FileNotFoundError:
+        """Remove every file of the instance, kept old disks as well; none is no error, another host's are left."""
+        if self.owner() not in (None, self._host):
+            LOG.info("Files left, they are of another host directory=%s owner=%s", self.directory, self.owner())
             return
+        for directory in (self.directory, self.kept_directory):
+            with suppress(FileNotFoundError):
+                shutil.rmtree(directory)
+
+    def owner(self) -> str | None:
+        """Return the host that the instance lives on, by its files; None if they do not say."""
+        return owner_of(self.directory)
+
+    def take_over(self) -> None:
+        """Note that the instance lives on this host from now on."""
+        partial = self.directory / "owner.partial"
+        partial.write_text(self._host)
+        partial.rename(self.directory / "owner")
 
     def read_console(self, lines: int | None, limit: int) -> str:
         """Return the last lines of the console (all that is kept for None), at most limit bytes of it."""
@@ -122,6 +148,14 @@ class InstanceFiles:
         os.truncate(path, size)
         subprocess.run(["mkswap", "-q", "-L", "swap", str(path)], check=True, capture_output=True, timeout=60)
         return Drive(path, "raw")
+
+
+def owner_of(directory: Path) -> str | None:
+    """Return the host whose files are in the directory; None if it does not say, or is not there."""
+    try:
+        return (directory / "owner").read_text() or None
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def disk_size_gb(instances_path: Path) -> int:

@@ -21,12 +21,13 @@ from nova_lite.objects.instance import DomainInfo, Instance
 from nova_lite.objects.node import NodeInventory
 from nova_lite.objects.resources import Resources
 from nova_lite.virt import identity
-from nova_lite.virt.driver import ConfigDrive, Driver, EventSink, Vif
+from nova_lite.virt.driver import ConfigDrive, Destination, Driver, EventSink, Vif, Watch
 from nova_lite.virt.libvirt import disks, domain_xml, guest, host
 from nova_lite.virt.libvirt.connection import Connection, HypervisorRefused, Limits, VirConnect
 from nova_lite.virt.libvirt.disks import InstanceFiles
 from nova_lite.virt.libvirt.guest import Guest
 from nova_lite.virt.libvirt.host import HostFacts
+from nova_lite.virt.libvirt.migration import Migrations
 from nova_lite.virt.libvirt.reasons import why_not_started
 from nova_lite.virt.libvirt.workers import stop_if_given_up
 
@@ -65,12 +66,14 @@ class LibvirtDriver(Driver):
             is_ours=domain_xml.is_our_name,
             list_ours=lambda conn: [found.uuid for found in guest.find_all(conn)],
         )
+        self._migrations = Migrations(conf, self._connection, self._host_facts, self._machine, self.power_off)
 
     def start(self, events: EventSink) -> None:
         self._connection.start(events)
 
     def stop(self) -> None:
         self._connection.stop()
+        self._migrations.stop()
 
     def inventory(self) -> list[NodeInventory]:
         facts = self._read_facts()
@@ -173,6 +176,51 @@ class LibvirtDriver(Driver):
             raise exception.DomainNotFound(uuid=instance.uuid)
         return files.read_console(lines, MAX_CONSOLE_BYTES)
 
+    # -- moves: see migration.py -------------------------------------------------------------------------------------
+
+    def prepare_destination(
+        self, instance: Instance, image: Path | None, vifs: list[Vif], config_drive: ConfigDrive | None, live: bool
+    ) -> Destination:
+        return self._migrations.prepare_destination(instance, image, vifs, config_drive, live)
+
+    def move_out(self, instance: Instance, destination: Destination, timeout: float) -> None:
+        self._migrations.move_out(instance, destination, timeout)
+
+    def finish_migration(
+        self,
+        instance: Instance,
+        destination: Destination,
+        image: Path | None,
+        vifs: list[Vif],
+        config_drive: ConfigDrive | None,
+        power_on: bool,
+    ) -> None:
+        self._migrations.finish_migration(instance, destination, image, vifs, config_drive, power_on)
+
+    def restore(self, instance: Instance, destination: Destination, power_on: bool) -> None:
+        self._migrations.restore(instance, destination, power_on)
+
+    def discard(self, instance: Instance, destination: Destination) -> None:
+        self._migrations.discard(instance, destination)
+
+    def clean(self, instance: Instance, destination: Destination) -> None:
+        self._migrations.clean(instance, destination)
+
+    def live_migrate(self, instance: Instance, destination: Destination, watch: Watch) -> None:
+        self._migrations.live_migrate(instance, destination, watch)
+
+    def land(self, instance: Instance, vifs: list[Vif], config_drive: ConfigDrive | None) -> None:
+        self._migrations.land(instance, vifs, config_drive)
+
+    def has_disks(self, instance: Instance) -> bool:
+        return self._migrations.has_disks(instance)
+
+    def adopt(self, instance: Instance, vifs: list[Vif], config_drive: ConfigDrive | None, power_on: bool) -> None:
+        self._migrations.adopt(instance, vifs, config_drive, power_on)
+
+    def remains(self) -> list[DomainInfo]:
+        return self._migrations.remains()
+
     # -- parts -------------------------------------------------------------------------------------------------------
 
     def _define_and_start(self, xml: str) -> None:
@@ -224,7 +272,7 @@ class LibvirtDriver(Driver):
         return self._connection.call(what, find_and_act, timeout)
 
     def _files(self, instance: Instance) -> InstanceFiles:
-        return InstanceFiles(self._instances_path, instance.uuid)
+        return InstanceFiles(self._instances_path, instance.uuid, self._conf.host)
 
     def _read_facts(self) -> HostFacts:
         virt_type = self._conf.libvirt.virt_type

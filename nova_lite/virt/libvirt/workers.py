@@ -13,9 +13,9 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -56,6 +56,36 @@ def stop_if_given_up() -> None:
         raise DeadlineExceededError
 
 
+class Begun(Generic[T]):
+    """A call that is under way on a thread of a pool."""
+
+    def __init__(self, job: _Job, give_up: Callable[[_Job], None]) -> None:
+        self._job, self._give_up = job, give_up
+
+    def ended(self, timeout: float) -> bool:
+        """Wait for so many seconds; tell whether the call has ended."""
+        wait([self._job.future], timeout)
+        return self._job.future.done()
+
+    def result(self, timeout: float | None = None) -> T:
+        """Return what the function returns, raise what it raises.
+
+        :raises DeadlineExceededError: timeout seconds have passed, in the queue or in the call; it is given up.
+        """
+        try:
+            result: T = self._job.future.result(timeout)
+        except TimeoutError:
+            if self._job.future.done() and not self._job.future.cancelled():
+                raise  # the function's own
+            self.give_up()
+            raise DeadlineExceededError from None
+        return result
+
+    def give_up(self) -> None:
+        """Leave the call to itself: nobody will wait for it any more."""
+        self._give_up(self._job)
+
+
 class DeadlinePool:
     """At most ``size`` threads, started as they are needed."""
 
@@ -78,16 +108,16 @@ class DeadlinePool:
         :raises DeadlineExceededError: timeout seconds have passed, in the queue or in the call.
         :raises PoolStuckError: there is no thread that might ever take the call.
         """
+        return self.begin(function).result(timeout)
+
+    def begin(self, function: Callable[[], T]) -> Begun[T]:
+        """Have the function called on a thread of the pool, and return at once.
+
+        :raises PoolStuckError: there is no thread that might ever take the call.
+        """
         job = _Job(function)
         self._submit(job)
-        try:
-            result: T = job.future.result(timeout)
-        except TimeoutError:
-            if job.future.done() and not job.future.cancelled():
-                raise  # the function's own
-            self._give_up(job)
-            raise DeadlineExceededError from None
-        return result
+        return Begun(job, self._give_up)
 
     def close(self) -> None:
         """Let the threads end when they have done what they are at."""

@@ -16,11 +16,11 @@ UUID = "6f2f5d6c-0000-4000-8000-00000000000a"
 @pytest.mark.parametrize("name", ["..", "../../etc", "", "not-a-uuid"])
 def test_only_a_uuid_becomes_a_path(tmp_path: Path, name: str) -> None:
     with pytest.raises(ValueError, match="UUID"):
-        InstanceFiles(tmp_path, name)
+        InstanceFiles(tmp_path, name, "here")
 
 
 def test_console_shows_its_end_across_a_rotation(tmp_path: Path) -> None:
-    files = InstanceFiles(tmp_path, UUID)
+    files = InstanceFiles(tmp_path, UUID, "here")
     files.directory.mkdir()
     files.console_log.with_name("console.log.0").write_bytes(b"one\ntwo\n")
     files.console_log.write_bytes(b"three\nfo\xffur\n")
