@@ -318,7 +318,7 @@ GROUPS = [
         schedulers("a", "b", "c"),
         policy="anti-affinity",
         looked=True,
-        in_step=True,
+        picks="same",
         all_placed=True,
     ),
     Case(
@@ -357,7 +357,7 @@ GROUPS = [
         schedulers("a", "b", "c"),
         policy="affinity",
         looked=True,
-        in_step=True,
+        picks="apart",
         all_placed=True,
     ),
     Case(

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 from unittest import mock
 
 import greenlet
@@ -94,7 +94,8 @@ class Case:
 
     actors adds them to a world. looked: all schedulers have their first look before
     anything else happens, so that their views are as old as can be; that saves most of the states of large cases.
-    in_step: of hosts that are equally good, all schedulers pick the same one, so that they meet wherever they can.
+    picks: which of hosts that are equally good a scheduler picks: "any", which tries them all; all of them the "same",
+    so that they meet wherever they can; or each its own, so that they are "apart".
     deaths is how many actors may die, each before any of its steps but the first. gives_back tells whether places
     become free in the case, by expiry, deletes or failures: then a "no" may be outdated at the end, and two grants may
     hold until one of them is consumed. ends: every operation must have ended at the end. all_placed: every server must
@@ -109,7 +110,7 @@ class Case:
     policy: str | None = None
     most: int = 1
     looked: bool = False
-    in_step: bool = False
+    picks: Literal["any", "same", "apart"] = "any"
     deaths: int = 0
     gives_back: bool = False
     ends: bool = False
@@ -384,8 +385,10 @@ class World:
         return self._current
 
     def pick(self, count: int) -> int:
-        """Choose for the calling actor, in every way there is, or always the same if all march in step."""
-        return 0 if self.case.in_step else self.choose(count)
+        """Choose for the calling actor, in every way that the case allows."""
+        if self.case.picks == "any":
+            return self.choose(count)
+        return self.actors.index(self._acting()) % count if self.case.picks == "apart" else 0
 
     def wait_until(self, label: str, ready: Callable[[], bool]) -> None:
         """Make the calling actor wait for something that others do; then it takes a step of its own."""
