@@ -79,7 +79,7 @@ def run(options: argparse.Namespace, infrastructure: Infrastructure) -> list[Res
         Figure("contradictions in the books", len(wrong), at_most=0),
         Figure("double bookings", history.report("double booking", history.double_bookings()), at_most=0),
         Figure("broken groups", history.report("broken group", history.broken_groups()), at_most=0),
-        Figure("winners refused by the claim", refused, at_most=max(1, asked["create"] // 100)),
+        Figure("winners refused by the claim", refused, at_most=max(1, asked["create"] // 200)),
         Figure("refusals judged", len(history.refused)),
         Figure('wrong "no"', history.report('wrong "no"', history.wrong_refusals()), at_most=0),
         Figure("leaks", len(leaks), at_most=0),
