@@ -84,7 +84,10 @@ REPAIRS: Mapping[str, Callable[[Any, Any], bool] | None] = {
     "allocation-elsewhere": rows.move_allocation,
     "allocation-size": rows.move_allocation,
     "allocation-group": rows.move_allocation,
-    "allocation-of-unknown-move": None,
+    "allocation-of-ended-move": rows.remove_half,
+    "allocation-off-the-move": None,
+    "move-unbooked": None,
+    "move-stuck": rows.end_move,
     "server-unbooked": rows.book_server,
     "server-on-unknown-node": None,
     "server-host-name": rows.name_host,
@@ -110,6 +113,7 @@ def find(snapshot: Snapshot) -> list[Finding]:
     found = (
         *_nodes(snapshot),
         *_allocations(snapshot),
+        *_moves(snapshot),
         *_servers(snapshot),
         *_grants(snapshot),
         *_groups(snapshot),
@@ -209,9 +213,14 @@ def _allocations(snapshot: Snapshot) -> Iterator[Finding]:
         elif server.deleted:
             said, kind = f"The allocation {where} is of a server that is deleted.", "allocation-of-deleted-server"
         elif row.migration:
-            if row.consumer not in worked_on:
-                said = f"The allocation {where} is for the move {row.migration}, which nothing works on."
-                yield Finding("allocation-of-unknown-move", row.consumer, said, row.created_at)
+            move = snapshot.moves.get(row.migration)
+            if move is None or move.instance_uuid != row.consumer:
+                said = f"The allocation {where} is for the move {row.migration}, which is over."
+                fix = "delete the allocation"
+                yield Finding("allocation-of-ended-move", row.consumer, said, row.created_at, fix, row.migration)
+            elif row.node_id not in (move.source_node_id, move.dest_node_id):
+                said = f"The allocation {where} is for a move from {move.source_compute} to {move.dest_compute}."
+                yield Finding("allocation-off-the-move", row.consumer, said, row.created_at)
             continue
         elif server.node_id is None:
             said, kind = f"The allocation {where} is of a server that is on no host.", "allocation-of-unplaced-server"
@@ -246,11 +255,32 @@ def _node_name(snapshot: Snapshot, node_id: int | None) -> str:
     return node.host if node is not None else f"node {node_id}, which is gone"
 
 
+# -- moves
+
+# What a migration is when its move waits for a person or for a host, with nothing working on it.
+_WAITING = ("finished", "done")
+
+
+def _moves(snapshot: Snapshot) -> Iterator[Finding]:
+    """Every open move is worked on or waits, and one that waits holds its half."""
+    booked = {row.migration for row in snapshot.allocations}
+    worked_on = {row.uuid for row in snapshot.operations}
+    for row in snapshot.moves.values():
+        what = f"The {row.type} of the server from {row.source_compute} to {row.dest_compute or 'anywhere'}"
+        if row.status in _WAITING and row.uuid not in booked:
+            said = f"{what} is {row.status}, and holds no allocation."
+            yield Finding("move-unbooked", row.instance_uuid, said, row.updated_at)
+        elif row.status not in _WAITING and row.operation_uuid not in worked_on:
+            said = f"{what} is {row.status}, and no operation works on it."
+            fix = "end it, and give back what it holds; the server stays where its row says"
+            yield Finding("move-stuck", row.instance_uuid, said, row.updated_at, fix, row.uuid)
+
+
 # -- servers
 
 
 def _servers(snapshot: Snapshot) -> Iterator[Finding]:
-    booked = {row.consumer for row in snapshot.allocations}
+    booked = {row.consumer for row in snapshot.allocations if not row.migration}
     worked_on = {row.instance_uuid for row in snapshot.operations}
     for server in snapshot.servers.values():
         if server.deleted:
@@ -319,7 +349,9 @@ def _groups(snapshot: Snapshot) -> Iterator[Finding]:
     members: dict[int, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
     newest: dict[int, datetime.datetime] = {}
     for row in snapshot.allocations:
-        if row.group_id in snapshot.groups:
+        # Both places of a member that moves count against anti-affinity; together it is where it is.
+        group = snapshot.groups.get(row.group_id)
+        if group is not None and not (row.migration and group.policy == AFFINITY):
             members[row.group_id][row.node_id].add(row.consumer)
             newest[row.group_id] = max(row.created_at, newest.get(row.group_id, row.created_at))
     for group_id, by_node in members.items():
@@ -338,10 +370,15 @@ def _quotas(snapshot: Snapshot) -> Iterator[Finding]:
     for server in snapshot.servers.values():
         if not server.deleted:
             owned[server.project_id].append(server)
+    held: dict[str, Resources] = defaultdict(Resources)
+    for move in snapshot.moves.values():
+        owner = snapshot.servers.get(move.instance_uuid)
+        if owner is not None and not owner.deleted:
+            held[owner.project_id] += Resources(move.held_cores, move.held_ram)
     for project_id in sorted(owned.keys() | snapshot.quotas.keys()):
         row, mine = snapshot.quotas.get(project_id), owned[project_id]
         said = (row.instances, row.cores, row.ram) if row else (0, 0, 0)
-        total = _sum(mine)
+        total = _sum(mine) + held[project_id]
         if said == (len(mine), total.vcpus, total.memory_mb):
             continue
         sentence = (
@@ -394,6 +431,8 @@ def _domains(
     deleted: Mapping[str, datetime.datetime],
 ) -> Iterator[Finding]:
     worked_on = {row.instance_uuid for row in snapshot.operations}
+    # The source of a move that waits keeps its domain, switched off.
+    worked_on |= {row.instance_uuid for row in snapshot.moves.values()}
     there: dict[str, set[str]] = defaultdict(set)
     for domain in domains:
         there[domain.uuid].add(domain.node)

@@ -124,8 +124,7 @@ def finish_deletes(conn: sa.Connection, claimed: Sequence[Operation]) -> list[st
     for mine, flag in ((were_building, True), (set(uuids) - were_building, False)):
         if mine:
             allocations.release(conn, mine, were_building=flag)
-    for uuid in uuids:
-        moves.drop_open(conn, uuid, "error", "The server was deleted.")
+    moves.drop_open(conn, uuids, "error", "The server was deleted.")
     rows = [row for row in instances.get_many(conn, uuids) if row.task_state == states.DELETING]
     for project_id in sorted({row.project_id for row in rows}):
         mine_rows = [row for row in rows if row.project_id == project_id]

@@ -15,6 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from nova_lite.db import allocations as allocations_db
+from nova_lite.db import moves as moves_db
 from nova_lite.db import operations as operations_db
 from nova_lite.db import quotas
 from nova_lite.db.clock import now
@@ -23,6 +24,7 @@ from nova_lite.db.models import (
     compute_nodes,
     grants,
     instances,
+    migrations,
     operations,
     quota_usages,
     server_groups,
@@ -48,6 +50,7 @@ class Snapshot:
     grants: list[sa.Row[Any]]
     servers: dict[str, sa.Row[Any]]
     operations: list[sa.Row[Any]]
+    moves: dict[str, sa.Row[Any]]
     quotas: dict[str, sa.Row[Any]]
     patience: float
 
@@ -79,6 +82,7 @@ def read(conn: sa.Connection, patience: float) -> Snapshot:
         grants=list(conn.execute(sa.select(grants).order_by(grants.c.id))),
         servers={row.uuid: row for row in conn.execute(servers.order_by(instances.c.id))},
         operations=list(conn.execute(sa.select(operations).where(active).order_by(operations.c.id))),
+        moves={row.uuid: row for row in conn.execute(sa.select(migrations).where(migrations.c.open.is_(True)))},
         quotas={row.project_id: row for row in conn.execute(sa.select(quota_usages))},
         patience=patience,
     )
@@ -187,13 +191,34 @@ def book_server(conn: sa.Connection, uuid: str) -> bool:
     """Write the allocation that a server on a host should have; what runs there takes its place anyway."""
     node_id = conn.execute(sa.select(instances.c.node_id).where(instances.c.uuid == uuid)).scalar_one_or_none()
     _lock_nodes(conn, [node_id])
-    held = conn.execute(sa.select(allocations.c.id).where(allocations.c.consumer == uuid).with_for_update()).first()
+    own = sa.and_(allocations.c.consumer == uuid, allocations.c.migration == "")
+    held = conn.execute(sa.select(allocations.c.id).where(own).with_for_update()).first()
     server = _lock_server(conn, uuid)
     if held or server is None or server.deleted or server.node_id != node_id or node_id is None:
         return False
     amounts = {part: getattr(server, part) for part in _PARTS}
     conn.execute(sa.insert(allocations).values(consumer=uuid, node_id=node_id, group_id=server.group_id, **amounts))
     _recount(conn, [node_id])
+    return True
+
+
+def remove_half(conn: sa.Connection, migration: str) -> bool:
+    """Give back what a move that is over still holds."""
+    mine = sa.and_(migrations.c.uuid == migration, migrations.c.open.is_(True))
+    row = conn.execute(sa.select(allocations.c.consumer).where(allocations.c.migration == migration)).first()
+    if row is None or conn.execute(sa.select(migrations.c.id).where(mine)).first():
+        return False
+    return allocations_db.release_half(conn, row.consumer, migration)
+
+
+def end_move(conn: sa.Connection, migration: str) -> bool:
+    """End a move that nothing works on, and give back what it holds."""
+    mine = sa.and_(migrations.c.uuid == migration, migrations.c.open.is_(True))
+    row = conn.execute(sa.select(migrations).where(mine)).one_or_none()
+    if row is None or row.status in ("finished", "done") or _is_worked_on(conn, row.instance_uuid):
+        return False
+    message = "Nothing worked on this move any more, as an audit found."
+    moves_db.drop_open(conn, [row.instance_uuid], "error", message, migration)
     return True
 
 
@@ -242,6 +267,13 @@ def recount_quota(conn: sa.Connection, project_id: str) -> bool:
     sums = (sa.func.count(), *(sa.func.coalesce(sa.func.sum(instances.c[part]), 0) for part in ("vcpus", "memory_mb")))
     mine = sa.and_(instances.c.project_id == project_id, instances.c.deleted == 0)
     count, cores, ram = conn.execute(sa.select(*sums).select_from(instances).where(mine)).one()
+    # A server and its move hold the larger of the two sizes.
+    more = [sa.func.coalesce(sa.func.sum(migrations.c[name]), 0) for name in ("held_cores", "held_ram")]
+    moving = migrations.join(instances, instances.c.uuid == migrations.c.instance_uuid)
+    held_cores, held_ram = conn.execute(
+        sa.select(*more).select_from(moving).where(mine, migrations.c.open.is_(True))
+    ).one()
+    cores, ram = cores + held_cores, ram + held_ram
     if (used.instances, used.cores, used.ram) == (count, cores, ram):
         return False
     statement = sa.update(quota_usages).where(quota_usages.c.project_id == project_id)

@@ -726,19 +726,26 @@ def close(conn: sa.Connection, migration_uuid: str) -> bool:
     )
 
 
-def drop_open(conn: sa.Connection, uuid: str, status: str, message: str) -> None:
-    """End whatever moves of the server are on the books, with all that they hold; before its row is locked."""
-    mine = sa.and_(migrations.c.instance_uuid == uuid, migrations.c.open.is_(True))
+def drop_open(
+    conn: sa.Connection, uuids: Sequence[str], status: str, message: str, migration: str | None = None
+) -> None:
+    """End whatever moves of the servers are on the books, with all that they hold; before their rows are locked.
+
+    :param migration: end only this one.
+    """
+    mine = sa.and_(migrations.c.instance_uuid.in_(uuids), migrations.c.open.is_(True))
+    if migration is not None:
+        mine = sa.and_(mine, migrations.c.uuid == migration)
     rows = conn.execute(sa.select(*COLUMNS).where(mine)).all()
     for row in rows:
-        allocations.release_half(conn, uuid, row.uuid)
-    cores, ram = sum(row.held_cores for row in rows), sum(row.held_ram for row in rows)
-    if cores or ram:
-        quotas.release(conn, instances.get(conn, uuid, include_deleted=True).project_id, 0, cores, ram)
+        allocations.release_half(conn, row.instance_uuid, row.uuid)
+        if row.held_cores or row.held_ram:
+            owner = instances.get(conn, row.instance_uuid, include_deleted=True)
+            quotas.release(conn, owner.project_id, 0, row.held_cores, row.held_ram)
     if rows:
         conn.execute(
             sa.update(migrations)
-            .where(mine)
+            .where(migrations.c.id.in_([row.id for row in rows]), migrations.c.open.is_(True))
             .values(status=status, open=False, held_cores=0, held_ram=0, message=message, updated_at=now())
         )
 
@@ -801,6 +808,8 @@ def other_places(conn: sa.Connection, uuids: Sequence[str]) -> list[tuple[str, s
     """Return (server, host, node) of where servers that are being deleted may have something besides their host."""
     there = sa.and_(migrations.c.instance_uuid.in_(uuids), migrations.c.open.is_(True))
     rows = conn.execute(sa.select(*COLUMNS).where(there)).all()
+    if not rows:
+        return []
     homes = {row.uuid: row.host for row in instances.get_many(conn, uuids)}
     places = {(row.instance_uuid, row.source_compute, row.source_node) for row in rows}
     places |= {(row.instance_uuid, row.dest_compute, row.dest_node) for row in rows if row.dest_compute}

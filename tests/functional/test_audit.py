@@ -151,6 +151,17 @@ def _allocation(consumer: str, migration_uuid: str = "") -> str:
     )
 
 
+def _move(status: str, source: int = 1) -> str:
+    """Make a move of server a from one node to the next."""
+    return (
+        "INSERT INTO migrations (uuid, instance_uuid, operation_uuid, type, status, open, source_compute, source_node, "
+        "source_node_id, dest_compute, dest_node_id, old_flavor, new_flavor, old_vm_state, held_cores, held_ram, wish, "
+        "shared_disks, project_id, user_id, created_at, updated_at) "
+        f"VALUES ('move', 'a', 'over', 'migration', '{status}', 1, 'h{source}', 'h{source}', {source}, "
+        f"'h{source + 1}', {source + 1}, '{{}}', '{{}}', 'active', 0, 0, '', 0, 'p', 'u', {LATE}, {LATE})"
+    )
+
+
 _COUNT_H1 = (
     "UPDATE compute_nodes SET used_vcpus = 2, used_memory_mb = 128, used_disk_gb = 2, instances = 2 WHERE id = 1"
 )
@@ -173,7 +184,10 @@ ORPHANS = [
     ),
     Orphan("allocation-size", ("UPDATE allocations SET memory_mb = 4 WHERE consumer = 'a'",), ("node-used",)),
     Orphan("allocation-group", ("UPDATE allocations SET group_id = NULL WHERE consumer = 'a'",)),
-    Orphan("allocation-of-unknown-move", (_allocation("a", "move"), _COUNT_H1), mended=False),
+    Orphan("allocation-of-ended-move", (_allocation("a", "move"), _COUNT_H1)),
+    Orphan("allocation-off-the-move", (_move("done", 2), _allocation("a", "move"), _COUNT_H1), mended=False),
+    Orphan("move-unbooked", (_move("done"),), mended=False),
+    Orphan("move-stuck", (_move("migrating"), _allocation("a", "move"), _COUNT_H1)),
     Orphan("server-unbooked", ("DELETE FROM allocations WHERE consumer = 'a'",), ("node-used", "node-counters")),
     Orphan("server-on-unknown-node", ("UPDATE instances SET node_id = 9 WHERE uuid = 'a'",), mended=False),
     Orphan("server-host-name", ("UPDATE instances SET host = 'h3' WHERE uuid = 'a'",)),

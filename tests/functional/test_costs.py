@@ -171,7 +171,7 @@ def test_a_boot_and_a_delete(cloud: InsideCloud, monkeypatch: pytest.MonkeyPatch
     assert len(boot.statements) <= 47, boot.statements
     # to the conductor, to a scheduler, to the compute, for the claim, with the outcome
     assert (boot.sent, boot.notifications) == (5, 2)
-    assert len(delete.statements) <= 28, delete.statements
+    assert len(delete.statements) <= 30, delete.statements
     # to the conductor, to the compute, with the outcome
     assert (delete.sent, delete.notifications) == (3, 2)
 
