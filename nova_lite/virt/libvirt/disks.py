@@ -87,9 +87,30 @@ class InstanceFiles:
         if self.owner() not in (None, self._host):
             LOG.info("Files left, they are of another host directory=%s owner=%s", self.directory, self.owner())
             return
+        self.unmark()
         for directory in (self.directory, self.kept_directory):
             with suppress(FileNotFoundError):
                 shutil.rmtree(directory)
+
+    def mark(self, move: str) -> str:
+        """Put a file beside the directory by which the source of a move finds out whether storage is shared.
+
+        :return: the file's name.
+        """
+        self.unmark()
+        name = f"{self._mark_prefix}{move}"
+        self.directory.parent.mkdir(parents=True, exist_ok=True)
+        (self.directory.parent / name).touch()
+        return name
+
+    def unmark(self) -> None:
+        """Remove the marks of all moves of the instance."""
+        for path in self.directory.parent.glob(f"{self._mark_prefix}*"):
+            path.unlink(missing_ok=True)
+
+    @property
+    def _mark_prefix(self) -> str:
+        return f".moving-{self.uuid}-"
 
     def owner(self) -> str | None:
         """Return the host that the instance lives on, by its files; None if they do not say."""
@@ -97,8 +118,12 @@ class InstanceFiles:
 
     def take_over(self) -> None:
         """Note that the instance lives on this host from now on."""
+        self.hand_over(self._host)
+
+    def hand_over(self, host: str) -> None:
+        """Note that the instance lives on that host from now on."""
         partial = self.directory / "owner.partial"
-        partial.write_text(self._host)
+        partial.write_text(host)
         partial.rename(self.directory / "owner")
 
     def read_console(self, lines: int | None, limit: int) -> str:

@@ -100,10 +100,11 @@ class LibvirtDriver(Driver):
 
     def domains(self) -> list[DomainInfo]:
         node = self._host_facts().hostname
-        return self._connection.call(
+        found = self._connection.call(
             "list the domains",
             lambda conn: [DomainInfo(found.uuid, node, found.power_state()) for found in guest.find_all(conn)],
         )
+        return [domain for domain in found if domain.power_state != states.NOSTATE]
 
     def spawn(self, instance: Instance, image: Path | None, vifs: list[Vif], config_drive: ConfigDrive | None) -> None:
         """Make files, domain and guest, each only if it is not there.

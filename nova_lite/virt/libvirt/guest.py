@@ -43,10 +43,18 @@ class Guest:
         return uuid
 
     def power_state(self) -> int:
-        """Return the state in the API's numbers; one that is off and has its memory on disk is suspended."""
-        state = _POWER_STATES.get(self.domain.state()[0], states.NOSTATE)
-        if state == states.SHUTDOWN and self.domain.hasManagedSaveImage(0):
-            return states.POWER_SUSPENDED
+        """Return the state in the API's numbers; one that is off and has its memory on disk is suspended.
+
+        A domain that has gone since it was found has no state.
+        """
+        try:
+            state = _POWER_STATES.get(self.domain.state()[0], states.NOSTATE)
+            if state == states.SHUTDOWN and self.domain.hasManagedSaveImage(0):
+                return states.POWER_SUSPENDED
+        except libvirt.libvirtError as error:
+            if error.get_error_code() == libvirt.VIR_ERR_NO_DOMAIN:
+                return states.NOSTATE
+            raise
         return state
 
     def start(self) -> None:

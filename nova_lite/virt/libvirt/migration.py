@@ -242,7 +242,9 @@ class Migrations:
 
     def live_migrate(self, instance: Instance, destination: Destination, watch: Watch) -> None:
         """See Driver.live_migrate."""
-        self._live.run(instance, self._files(instance), destination, watch, self._check_storage)
+        files = self._files(instance)
+        self._live.run(instance, files, destination, watch, self._check_storage)
+        self._hand_over(files, destination)
 
     def restore(self, instance: Instance, destination: Destination, power_on: bool) -> None:
         """See Driver.restore."""
@@ -268,8 +270,15 @@ class Migrations:
                 return
             self._remove_domain(instance)
             files.forget_kept()
+            self._hand_over(files, destination)
             if not destination.get("shared"):
                 files.remove()
+
+    def _hand_over(self, files: MovingFiles, destination: Destination) -> None:
+        """Let shared files bear the destination's name; it sees to that itself, unless it fails before."""
+        if destination.get("shared") and "host" in destination and files.owner() == self._conf.host:
+            with explained(exception.MigrationFailed):
+                files.hand_over(destination["host"])
 
     def _check_storage(self, destination: Destination) -> None:
         """Make sure that storage is shared if, and only if, the destination takes it to be."""

@@ -77,23 +77,6 @@ class MovingFiles(InstanceFiles):
         self.directory.mkdir(parents=True, mode=0o755)
         self.take_over()
 
-    def mark(self, move: str) -> str:
-        """Put a file beside the directory by which the source finds out whether storage is shared; return its name."""
-        self.unmark()
-        name = f"{self._mark_prefix}{move}"
-        self.directory.parent.mkdir(parents=True, exist_ok=True)
-        (self.directory.parent / name).touch()
-        return name
-
-    def unmark(self) -> None:
-        """Remove the marks of all moves of the instance."""
-        for path in self.directory.parent.glob(f"{self._mark_prefix}*"):
-            path.unlink(missing_ok=True)
-
-    @property
-    def _mark_prefix(self) -> str:
-        return f".moving-{self.uuid}-"
-
     def have_arrived(self, move: str) -> bool:
         """Tell whether all disks of this move have come."""
         try:
