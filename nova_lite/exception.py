@@ -127,6 +127,12 @@ class ImageUnacceptable(BuildFailed):
     template = "Image {image} is unacceptable: {reason}"
 
 
+class SnapshotFailed(NovaLiteError):
+    """An image of a server could not be made; the message is what the user reads."""
+
+    template = "The image could not be made: {reason}"
+
+
 class MigrationFailed(NovaLiteError):
     """A step of a move failed on a host; the message is what the user reads."""
 

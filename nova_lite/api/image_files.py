@@ -13,7 +13,6 @@ import hashlib
 import os
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,6 +20,7 @@ from oslo_config import cfg
 
 from nova_lite import exception
 from nova_lite.image.inspection import inspect
+from nova_lite.objects.image import Content
 
 _CHUNK = 1 << 20
 
@@ -30,16 +30,6 @@ class StorageFull(exception.NovaLiteError):
 
     status = 413
     template = "There is not enough disk space for the image. Ask the operator for more, or delete images."
-
-
-@dataclass(frozen=True, slots=True)
-class Content:
-    """What was received. checksum is MD5 and hash_value SHA-512, as Glance has them."""
-
-    size: int
-    checksum: str
-    hash_value: str
-    virtual_size: int
 
 
 class ImageFiles:

@@ -17,6 +17,7 @@ from nova_lite.api import server_lookup, validation
 from nova_lite.api.microversion import Versioned
 from nova_lite.api.request import Request
 from nova_lite.api.schemas import server_actions as schemas
+from nova_lite.api.server_images import ServerImages
 from nova_lite.api.server_lookup import API
 from nova_lite.api.server_moves import ServerMoves
 from nova_lite.api.server_rebuild import ServerRebuild
@@ -77,6 +78,7 @@ class ServerAction:
             "os-resetState": (schemas.RESET_STATE, self._reset_state),
             **ServerMoves(services).actions,
             **ServerRebuild(services).actions,
+            **ServerImages(services).actions,
         }
 
     def on_post(self, req: Request, resp: falcon.Response, server_id: str) -> None:

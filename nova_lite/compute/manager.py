@@ -25,11 +25,13 @@ from nova_lite.compute.claims import Claims
 from nova_lite.compute.instance_locks import InstanceLocks
 from nova_lite.compute.mover import Mover
 from nova_lite.compute.rebuilder import Rebuilder
+from nova_lite.compute.snapshots import Snapshots
 from nova_lite.compute.spawner import Spawner
 from nova_lite.compute.work import Work
 from nova_lite.conductor.rpcapi import ConductorAPI
 from nova_lite.context import RequestContext, service_context
 from nova_lite.image.cache import ImageCache
+from nova_lite.image.driver import ImageSource
 from nova_lite.objects.action import ActionOutcome, ActionRequest
 from nova_lite.objects.build import BuildOutcome, BuildRequest
 from nova_lite.objects.flavor import Flavor
@@ -47,11 +49,12 @@ class Endpoint:
 
     target = rpc.endpoint_target
 
-    def __init__(self, driver: Driver, builder: Builder, actor: Actor, mover: Mover) -> None:
+    def __init__(self, driver: Driver, builder: Builder, actor: Actor, mover: Mover, snapshots: Snapshots) -> None:
         self._driver = driver
         self._builder = builder
         self._actor = actor
         self._mover = mover
+        self._snapshots = snapshots
 
     @rpc.expose
     def build(self, context: RequestContext, requests: list[BuildRequest]) -> None:
@@ -64,6 +67,11 @@ class Endpoint:
     @rpc.expose
     def move(self, context: RequestContext, requests: list[MoveRequest]) -> None:
         self._mover.move(requests)
+
+    @rpc.expose
+    def discard_images(self, context: RequestContext, image_ids: list[str]) -> None:
+        for image_id in image_ids:
+            self._snapshots.discard(image_id)
 
     @rpc.expose
     def console_output(self, context: RequestContext, instance: Instance, lines: int | None) -> str:
@@ -90,12 +98,18 @@ class ComputeService(Service):
         self.driver: Driver = _plugin("nova_lite.virt", conf.compute.driver, conf)
         self._locks, self._work = InstanceLocks(), Work()
         network = _plugin("nova_lite.network", conf.network.driver, conf)
-        images = ImageCache(conf, _plugin("nova_lite.image", conf.image.driver, conf))
+        source: ImageSource = _plugin("nova_lite.image", conf.image.driver, conf)
+        images = ImageCache(conf, source)
         claims = Claims(self._conductor, conf.host)
         spawner = Spawner(conf, self.driver, network, images)
         self._builder = Builder(conf, self.driver, spawner, self._locks, self._work, claims, self._report_builds)
         rebuilder = Rebuilder(self.driver, spawner, self._report_progress)
-        more = {"rebuild": rebuilder.rebuild}
+        snapshots = Snapshots(conf, self.driver, source, self._work, self._report_progress)
+        more = {
+            "rebuild": rebuilder.rebuild,
+            "createImage": snapshots.create_image,
+            "createBackup": snapshots.create_image,
+        }
         self._actor = Actor(conf, self.driver, network, self._locks, self._work, self._report_actions, more)
         self._mover = Mover(conf, self.driver, network, spawner, self._locks, self._work, claims, self._conductor)
         self._hosts: list[str] = []
@@ -103,7 +117,7 @@ class ComputeService(Service):
         self._events: Batcher[str, None] = Batcher("events", answering_nothing(self._look), 100)
         self.driver.start(self._on_event)
         self._register()
-        endpoint = Endpoint(self.driver, self._builder, self._actor, self._mover)
+        endpoint = Endpoint(self.driver, self._builder, self._actor, self._mover, snapshots)
         self._server = rpc.serve(rpc.COMPUTE, conf.host, endpoint, conf.rpc_workers)
         self._report_domains()
         self._heartbeat = Periodic("heartbeat", conf.report_interval, self._beat)
@@ -210,10 +224,10 @@ class ComputeService(Service):
     def _report_builds(self, outcomes: Sequence[BuildOutcome]) -> None:
         self._conductor.finish_builds(service_context(), outcomes)
 
-    def _report_progress(self, operation: str, task_state: str) -> None:
+    def _report_progress(self, operation: str, task_state: str, saving: bool = False) -> None:
         """Tell what is done now in an operation; only shown, so the work goes on if nobody hears it."""
         try:
-            self._conductor.note_progress(service_context(), operation, task_state)
+            self._conductor.note_progress(service_context(), operation, task_state, saving)
         except rpc.Error as error:
             LOG.warning("no conductor heard operation=%s task_state=%s reason=%s", operation, task_state, error)
 

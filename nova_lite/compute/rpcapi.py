@@ -31,6 +31,10 @@ class ComputeAPI:
         """Do these steps of moves; their outcomes come to the conductor. One without an operation only removes."""
         self._client.prepare(server=server).cast(context, "move", requests=list(requests))
 
+    def discard_images(self, context: RequestContext, server: str, image_ids: Sequence[str]) -> None:
+        """Remove images, or what there is of their content, that nobody wants any more."""
+        self._client.prepare(server=server).cast(context, "discard_images", image_ids=list(image_ids))
+
     def console_output(self, context: RequestContext, server: str, instance: Instance, lines: int | None) -> str:
         """Return the last lines of the instance's serial log.
 

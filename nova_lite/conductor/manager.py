@@ -144,8 +144,8 @@ class Endpoint:
         self._router.actions.finish(outcomes)
 
     @rpc.expose
-    def note_progress(self, context: RequestContext, operation: str, task_state: str) -> None:
-        self._db.write(lambda conn: actions.note_progress(conn, operation, task_state))
+    def note_progress(self, context: RequestContext, operation: str, task_state: str, saving: bool) -> None:
+        self._db.write(lambda conn: actions.note_progress(conn, operation, task_state, saving))
 
     @rpc.expose
     def begin_step(self, context: RequestContext, operation: str, step: str, server: str) -> bool:

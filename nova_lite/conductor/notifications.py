@@ -11,7 +11,7 @@ from nova_lite.db.instances import Instance
 from nova_lite.db.operations import Operation
 
 # What Nova calls the actions whose kind reads otherwise.
-_NAMES = {"start": "power_on", "stop": "power_off"}
+_NAMES = {"start": "power_on", "stop": "power_off", "createImage": "snapshot", "createBackup": "snapshot"}
 
 
 def emit(operation: Operation, phase: str, row: Instance, **changed: Any) -> None:

@@ -57,9 +57,12 @@ class ConductorAPI:
         """Report how actions ended."""
         self._client.call(context, "finish_actions", outcomes=list(outcomes))
 
-    def note_progress(self, context: RequestContext, operation: str, task_state: str) -> None:
-        """Report what is done now in an operation."""
-        self._client.call(context, "note_progress", operation=operation, task_state=task_state)
+    def note_progress(self, context: RequestContext, operation: str, task_state: str, saving: bool) -> None:
+        """Report what is done now in an operation.
+
+        :param saving: whether the content of the operation's image is on its way.
+        """
+        self._client.call(context, "note_progress", operation=operation, task_state=task_state, saving=saving)
 
     def report_power_state(self, context: RequestContext, host: str, domain: DomainInfo) -> None:
         """Report what the hypervisor shows of a server, outside of any action."""

@@ -74,5 +74,11 @@ OPTIONS = [
         default="$state_path/image-cache",
         help="The directory for base images that instances' disks are overlays of.",
     ),
+    cfg.StrOpt(
+        "snapshots_path",
+        default="$state_path/snapshots",
+        help="The directory for copies of disks until they are images; it needs room for the disks that are copied at "
+        "once, and the hypervisor writes to it.",
+    ),
     cfg.BoolOpt("force_config_drive", default=False, help="Give every server a config drive."),
 ]

@@ -72,6 +72,13 @@ OPTIONS = [
         "it is resumed.",
     ),
     cfg.FloatOpt(
+        "snapshot_timeout",
+        default=3600.0,
+        min=1,
+        max=86400,
+        help="Seconds that copying a server's disk for an image of it may take.",
+    ),
+    cfg.FloatOpt(
         "connect_timeout",
         default=5.0,
         min=0.1,

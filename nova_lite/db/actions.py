@@ -12,7 +12,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from nova_lite.db import allocations, instances, moves, operations, quotas
+from nova_lite.db import allocations, images, instances, moves, operations, quotas
 from nova_lite.db.clock import now
 from nova_lite.db.models import instances as instances_table
 from nova_lite.db.operations import Operation
@@ -48,8 +48,11 @@ def hand_to_compute(
     operations.add_steps(conn, [operation.id for operation in claimed], event, at, [host] * len(claimed))
 
 
-def note_progress(conn: sa.Connection, operation_uuid: str, task_state: str) -> None:
-    """Show what is done now in an operation that has not ended; one that has begun to be deleted stays that."""
+def note_progress(conn: sa.Connection, operation_uuid: str, task_state: str, saving: bool) -> None:
+    """Show what is done now in an operation that has not ended; one that has begun to be deleted stays that.
+
+    :param saving: whether the operation's image, if it has a row, is to be shown as being saved.
+    """
     operation = operations.get(conn, operation_uuid)
     if operation is None:
         return
@@ -59,6 +62,8 @@ def note_progress(conn: sa.Connection, operation_uuid: str, task_state: str) -> 
     conn.execute(
         sa.update(instances_table).where(instances_table.c.id == row.id).values(task_state=task_state, updated_at=now())
     )
+    if saving:
+        images.advance(conn, operation.arguments["image_id"], (images.QUEUED,), images.SAVING)
 
 
 def complete(conn: sa.Connection, operation: Operation, power_state: int, vm_state: str, **values: Any) -> bool:

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from nova_lite import exception
 from nova_lite.db.clock import now
-from nova_lite.db.models import images
+from nova_lite.db.models import images, operations
 
 QUEUED, SAVING, ACTIVE, KILLED = "queued", "saving", "active", "killed"
 PUBLIC, PRIVATE, SHARED, COMMUNITY = "public", "private", "shared", "community"
@@ -205,6 +205,29 @@ def advance(conn: sa.Connection, image_id: str, before: Sequence[str], after: st
     mine = sa.and_(images.c.uuid == image_id, images.c.status.in_(before))
     changed = conn.execute(sa.update(images).where(mine).values(status=after, updated_at=now(), **_columns(values)))
     return changed.rowcount == 1
+
+
+def exists(conn: sa.Connection, image_id: str, status: str | None = None) -> bool:
+    """Tell whether there is an image of that id, in that status if one is given."""
+    mine = images.c.uuid == image_id
+    if status is not None:
+        mine = sa.and_(mine, images.c.status == status)
+    return conn.execute(sa.select(images.c.id).where(mine)).first() is not None
+
+
+def delete_unfinished(conn: sa.Connection, *image_ids: str) -> None:
+    """Delete those of the images that have no content yet."""
+    unfinished = images.c.status.in_((QUEUED, SAVING))
+    conn.execute(sa.delete(images).where(images.c.uuid.in_(image_ids), unfinished))
+
+
+def delete_of_cancelled(conn: sa.Connection, instance_uuid: str) -> None:
+    """Delete the images that active operations of an instance were to fill: called before those are cancelled."""
+    active = sa.and_(operations.c.instance_uuid == instance_uuid, operations.c.status == "active")
+    arguments = map(json.loads, conn.execute(sa.select(operations.c.arguments).where(active)).scalars())
+    image_ids = [str(each["image_id"]) for each in arguments if "image_id" in each]
+    if image_ids:
+        delete_unfinished(conn, *image_ids)
 
 
 def delete(conn: sa.Connection, image_id: str) -> None:

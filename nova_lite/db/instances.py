@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from oslo_config import cfg
 
 from nova_lite import exception
-from nova_lite.db import operations, quotas
+from nova_lite.db import images, operations, quotas
 from nova_lite.db.clock import Timestamp, now
 from nova_lite.db.models import instance_tags, instances, server_groups
 from nova_lite.db.models import operations as operations_table
@@ -430,6 +430,8 @@ def begin_delete(conn: sa.Connection, uuid: str, caller: Caller) -> str:
         found = conn.execute(active).scalars().first()
         if found:
             return found
+    if row.task_state is not None:
+        images.delete_of_cancelled(conn, uuid)
     operations.cancel_others(conn, uuid, "The server is being deleted.")
     statement = sa.update(instances).where(instances.c.id == row.id)
     conn.execute(statement.values(task_state=objects.DELETING, updated_at=now()))
@@ -450,6 +452,8 @@ def set_lock(conn: sa.Connection, uuid: str, caller: Caller, locked_by: str | No
 def reset_state(conn: sa.Connection, uuid: str, vm_state: str) -> None:
     """Set a server's state as an administrator says it is; whatever was being done to it is given up."""
     row = lock(conn, uuid)
+    if row.task_state is not None:
+        images.delete_of_cancelled(conn, uuid)
     operations.cancel_others(conn, uuid, "An administrator reset the server's state.")
     statement = sa.update(instances).where(instances.c.id == row.id)
     conn.execute(statement.values(vm_state=vm_state, task_state=None, updated_at=now()))

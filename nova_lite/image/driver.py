@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import abc
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, ClassVar
 
 from nova_lite import exception
-from nova_lite.objects.image import Image
+from nova_lite.objects.image import Content, Image
 
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,254}")
 
@@ -27,12 +29,37 @@ class ImageServiceUnavailable(exception.NovaLiteError):
 class ImageSource(abc.ABC):
     """Where the content of images is."""
 
+    #: Whether the image service itself says that an image's content is on its way; otherwise the conductor does.
+    keeps_status: ClassVar[bool] = True
+
     @abc.abstractmethod
     def fetch(self, image: Image, destination: Path) -> None:
         """Write the image's content to the destination, a file that may exist and is overwritten.
 
         :raises ImageUnacceptable: there is no such image any more, or its content is not what it should be.
         :raises BuildFailed: it could not be had this time.
+        """
+
+    @abc.abstractmethod
+    def upload(self, image_id: str, path: Path) -> Content | None:
+        """Give an image that waits for its content that of a file; done before is no error.
+
+        :returns: what is to be noted of the content; None if the image service has done that itself.
+        :raises SnapshotFailed: it did not take it.
+        """
+
+    @abc.abstractmethod
+    def delete(self, image_id: str) -> None:
+        """Remove an image, or what there is of its content; no error if there is none.
+
+        :raises ImageServiceUnavailable:
+        """
+
+    @abc.abstractmethod
+    def rotate(self, properties: Mapping[str, str], keep: int) -> None:
+        """Remove the oldest of the images that have these properties but for as many; the conductor does it for rows.
+
+        :raises ImageServiceUnavailable:
         """
 
 
@@ -48,6 +75,19 @@ class ImageCatalogue(ImageSource):
         :raises Unauthorized: the token has expired in the meantime.
         :raises ImageServiceUnavailable:
         """
+
+    @abc.abstractmethod
+    def create(self, token: str | None, image: Mapping[str, Any]) -> str:
+        """Make an image without content, owned by the owner of the token; return its id.
+
+        :param image: name, formats, visibility, min_disk (GiB), min_ram (MiB) and properties.
+        :raises Forbidden, Unauthorized: the user may not.
+        :raises ImageServiceUnavailable:
+        """
+
+    @abc.abstractmethod
+    def location(self, image_id: str) -> str:
+        """Return the image's address."""
 
 
 def checked_id(image_id: str) -> str:

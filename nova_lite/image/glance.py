@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import logging
 import time
+import urllib.parse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from oslo_config import cfg
 from nova_lite import exception
 from nova_lite.conf import image as options
 from nova_lite.image.driver import ImageCatalogue, ImageServiceUnavailable, checked_id
-from nova_lite.objects.image import Image
+from nova_lite.objects.image import Content, Image
 
 LOG = logging.getLogger(__name__)
 
@@ -83,13 +85,60 @@ class GlanceImages(ImageCatalogue):
                 )
             self._receive(image, response, destination)
 
+    def create(self, token: str | None, image: Mapping[str, Any]) -> str:
+        body = {**image["properties"], **{key: value for key, value in image.items() if key != "properties"}}
+        response = self._call("POST", "images", token, json=body)
+        if response.status_code == 401 and token:
+            raise exception.Unauthorized()
+        if response.status_code in (400, 403, 413):
+            raise exception.Forbidden(f"The image service refuses to make the image ({response.status_code}).")
+        if response.status_code != 201:
+            raise ImageServiceUnavailable(reason=f"it answered {response.status_code}.")
+        return str(response.json()["id"])
+
+    def location(self, image_id: str) -> str:
+        return f"{self._endpoint()}/v2/images/{checked_id(image_id)}"
+
+    def upload(self, image_id: str, path: Path) -> Content | None:
+        try:
+            if self.show(None, image_id).status == "active":
+                return None
+            with path.open("rb") as file:
+                headers = {"Content-Type": "application/octet-stream"}
+                response = self._call("PUT", f"images/{checked_id(image_id)}/file", None, data=file, headers=headers)
+        except (exception.ImageNotFound, ImageServiceUnavailable) as error:
+            raise exception.SnapshotFailed(reason=str(error)) from error
+        if response.status_code != 204:
+            raise exception.SnapshotFailed(
+                reason=f"the image service answered {response.status_code} when its content was sent."
+            )
+        return None
+
+    def delete(self, image_id: str) -> None:
+        response = self._call("DELETE", f"images/{checked_id(image_id)}", None)
+        if response.status_code not in (204, 404, 410):
+            raise ImageServiceUnavailable(reason=f"it answered {response.status_code} when it was to delete an image.")
+
+    def rotate(self, properties: Mapping[str, str], keep: int) -> None:
+        wanted = {**properties, "status": "active", "sort": "created_at:desc", "limit": "1000"}
+        response = self._call("GET", f"images?{urllib.parse.urlencode(wanted)}", None)
+        if response.status_code != 200:
+            raise ImageServiceUnavailable(reason=f"it answered {response.status_code} when asked for backups.")
+        for image in response.json()["images"][keep:]:
+            self.delete(image["id"])
+
     def _get(self, path: str, token: str | None, stream: bool = False) -> requests.Response:
+        return self._call("GET", path, token, stream=stream)
+
+    def _call(
+        self, method: str, path: str, token: str | None, headers: Mapping[str, str] | None = None, **more: Any
+    ) -> requests.Response:
         """Ask Glance; with a user's token in place of the service's if there is one."""
         try:
             url = f"{self._endpoint()}/v2/{path}"
-            headers = {"X-Auth-Token": token} if token else {}
-            response: requests.Response = self._glance.get(
-                url, headers=headers, authenticated=not token, raise_exc=False, stream=stream
+            sent = {**(headers or {}), **({"X-Auth-Token": token} if token else {})}
+            response: requests.Response = self._glance.request(
+                url, method, headers=sent, authenticated=not token, raise_exc=False, **more
             )
         except keystone_errors.ClientException as error:
             LOG.warning("Glance cannot be asked path=%s reason=%s", path, error)

@@ -22,3 +22,16 @@ class Image:
     visibility: str = "public"
     checksum: str | None = None
     properties: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What is known of an image's content once it is stored.
+
+    Sizes are in bytes. checksum is MD5 and hash_value SHA-512, as Glance has them.
+    """
+
+    size: int
+    checksum: str
+    hash_value: str
+    virtual_size: int

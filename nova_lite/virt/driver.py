@@ -150,6 +150,16 @@ class Driver(abc.ABC):
         """
         raise exception.NotImplementedHere(what="suspending servers on this hypervisor")
 
+    def snapshot(self, instance: Instance, destination: Path, given_up: Callable[[], bool]) -> None:
+        """Write the root disk as it is at one moment to the destination, a qcow2 file of its own; the guest goes on.
+
+        :param destination: a file that may exist and is overwritten.
+        :param given_up: asked now and then whether nobody wants it any more.
+        :raises DomainNotFound:
+        :raises SnapshotFailed: what stands at the destination is of no use.
+        """
+        raise exception.NotImplementedHere(what="images of servers on this hypervisor")
+
     @abc.abstractmethod
     def console_output(self, instance: Instance, lines: int | None) -> str:
         """Return the last lines of the serial log (all that is kept for None).

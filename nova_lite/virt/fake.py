@@ -20,7 +20,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar
@@ -34,6 +34,7 @@ from nova_lite.objects.instance import DomainInfo, Instance
 from nova_lite.objects.move import ABORT, FORCE_COMPLETE, Progress
 from nova_lite.objects.node import NodeInventory
 from nova_lite.objects.resources import Resources
+from nova_lite.virt import fake_disk
 from nova_lite.virt.driver import ConfigDrive, Destination, Driver, EventSink, Vif, Watch
 from nova_lite.virt.identity import derived_uuid
 
@@ -146,6 +147,14 @@ class FakeDriver(Driver):
 
     def resume(self, instance: Instance) -> None:
         self._change(instance, "resume", states.RUNNING)
+
+    def snapshot(self, instance: Instance, destination: Path, given_up: Callable[[], bool]) -> None:
+        self._act(instance.node, "snapshot", self._options.power_delay, instance.name)
+        if self._find(instance) is None:
+            raise exception.DomainNotFound(uuid=instance.uuid)
+        if given_up():
+            raise exception.SnapshotFailed(reason="the server is being deleted.")
+        fake_disk.write(destination, instance.flavor.root_gb << 30)
 
     def console_output(self, instance: Instance, lines: int | None) -> str:
         self._act(instance.node, "console_output", server=instance.name)

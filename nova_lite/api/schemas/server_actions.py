@@ -75,3 +75,15 @@ REBUILD = Versioned(
         }.items()
     }
 )
+
+CREATE_IMAGE = v.wrapped("createImage", {"name": v.NAME, "metadata": v.METADATA}, ("name",))
+CREATE_BACKUP = v.wrapped(
+    "createBackup",
+    {
+        "name": v.NAME,
+        "backup_type": {"type": "string", "minLength": 1, "maxLength": 255},
+        "rotation": v.NON_NEGATIVE_INTEGER,
+        "metadata": v.METADATA,
+    },
+    ("name", "backup_type", "rotation"),
+)

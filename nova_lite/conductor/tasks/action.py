@@ -8,9 +8,8 @@ from the row that the server is deleted.
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from oslo_log import log
@@ -19,7 +18,7 @@ from nova_lite.conductor import notifications
 from nova_lite.conductor.tasks import Task
 from nova_lite.conductor.tasks.move import removal
 from nova_lite.context import continuing, service_context
-from nova_lite.db import actions, instances, moves, operations, rebuilds, registry
+from nova_lite.db import actions, endings, instances, moves, operations, registry
 from nova_lite.db.instances import Instance
 from nova_lite.db.operations import Operation
 from nova_lite.objects import instance as states
@@ -27,7 +26,7 @@ from nova_lite.objects.action import ActionOutcome, ActionRequest
 
 LOG = log.getLogger(__name__)
 
-# What the API calls the event of each kind on a compute, and what the server is after it.
+# What the API calls the event of each kind on a compute.
 _EVENTS = {
     operations.DELETE: "compute_terminate_instance",
     operations.STOP: "compute_stop_instance",
@@ -38,15 +37,8 @@ _EVENTS = {
     operations.SUSPEND: "compute_suspend_instance",
     operations.RESUME: "compute_resume_instance",
     operations.REBUILD: "compute_rebuild_instance",
-}
-_AFTERWARDS = {
-    operations.STOP: states.STOPPED,
-    operations.START: states.ACTIVE,
-    operations.REBOOT: states.ACTIVE,
-    operations.PAUSE: states.PAUSED,
-    operations.UNPAUSE: states.ACTIVE,
-    operations.SUSPEND: states.SUSPENDED,
-    operations.RESUME: states.ACTIVE,
+    operations.CREATE_IMAGE: "compute_snapshot_instance",
+    operations.CREATE_BACKUP: "compute_backup_instance",
 }
 KINDS = tuple(_EVENTS)
 
@@ -134,16 +126,7 @@ class ActionTask(Task):
             if operation.uuid in late:
                 host = rows[operation.instance_uuid].host
                 message = f"The compute host {host} is down, for {patience:.0f} seconds now; try again when it is back."
-                self._lost(operation, rows[operation.instance_uuid], message)
-
-    def _lost(self, operation: Operation, row: Instance, message: str) -> None:
-        """End what a host that is down was to do, or was doing."""
-        if operation.kind != operations.REBUILD:
-            self._fail(operation, row, message)
-        elif operation.step == "accepted":
-            self._fail(operation, row, message, **rebuilds.before(operation))
-        else:  # whether the old guest is still there cannot be said
-            self._fail(operation, row, message, error=True)
+                self._fail(operation, rows[operation.instance_uuid], message)
 
     # -- what computes report
 
@@ -152,6 +135,7 @@ class ActionTask(Task):
         uuids = [outcome.operation for outcome in outcomes]
         found = {o.uuid: o for o in self.tools.db.read(lambda conn: operations.get_many(conn, uuids))}
         active = [o for o in outcomes if o.operation in found and found[o.operation].status == operations.ACTIVE]
+        self._discard_strays(outcomes, found)
         if not active:
             return
         consumers = [outcome.consumer for outcome in active]
@@ -168,26 +152,26 @@ class ActionTask(Task):
             if row is None:
                 self._cancel(operation)
             elif not outcome.succeeded:
-                self._failed(operation, row, outcome)
+                self._fail(operation, row, outcome.reason, outcome.power_state, outcome.result)
             elif outcome.kind != operations.DELETE:
                 self._complete(operation, row, outcome)
 
+    def _discard_strays(self, outcomes: Sequence[ActionOutcome], found: dict[str, Operation]) -> None:
+        """Remove images that came to be for operations that were given up meanwhile."""
+        for outcome in outcomes:
+            operation = found.get(outcome.operation)
+            if operation is None or not outcome.succeeded or operation.kind not in endings.IMAGING:
+                continue
+            if operation.status not in (operations.ACTIVE, operations.SUCCEEDED):
+                self._discard(outcome.host, [str(operation.arguments["image_id"])])
+
     def _complete(self, operation: Operation, row: Instance, outcome: ActionOutcome) -> None:
-        vm_state = _vm_state_after(operation, outcome)
-        values = _values_after(operation, outcome)
-        if self.tools.db.write(lambda conn: actions.complete(conn, operation, outcome.power_state, vm_state, **values)):
+        end = self.tools.db.write(lambda conn: endings.complete(conn, operation, outcome))
+        if end.is_done:
             with continuing(operation.request_id):
                 LOG.info("%s done instance=%s host=%s", operation.kind, row.uuid, row.host)
-            notifications.emit(operation, "end", row, state=vm_state, task_state=None)
-
-    def _failed(self, operation: Operation, row: Instance, outcome: ActionOutcome) -> None:
-        """End what a compute could not do."""
-        if operation.kind != operations.REBUILD:
-            self._fail(operation, row, outcome.reason, outcome.power_state)
-        elif outcome.result.get("untouched"):
-            self._fail(operation, row, outcome.reason, outcome.power_state, **rebuilds.before(operation))
-        else:
-            self._fail(operation, row, outcome.reason, outcome.power_state, error=True)
+            notifications.emit(operation, "end", row, state=end.vm_state or row.vm_state, task_state=None)
+        self._discard(outcome.host, end.images)
 
     def _fail(
         self,
@@ -195,14 +179,22 @@ class ActionTask(Task):
         row: Instance,
         message: str,
         power_state: int | None = None,
-        error: bool = False,
-        **values: Any,
+        result: Mapping[str, Any] | None = None,
     ) -> None:
-        error = error or operation.kind == operations.DELETE
-        if self.tools.db.write(lambda conn: actions.fail(conn, operation, message, power_state, error, **values)):
+        end = self.tools.db.write(lambda conn: endings.fail(conn, operation, message, power_state, result))
+        if end.is_done:
             with continuing(operation.request_id):
                 LOG.warning("%s failed instance=%s reason=%s", operation.kind, row.uuid, message)
             notifications.emit(operation, "error", row, task_state=None, fault=message)
+
+    def _discard(self, host: str, images: Sequence[str]) -> None:
+        """Have a compute remove what there is of images that nobody wants any more."""
+        if not images:
+            return
+        down_time = self.tools.conf.service_down_time
+        servers = self.tools.db.read(lambda conn: registry.compute_servers(conn, [host], down_time))
+        if host in servers:
+            self.tools.compute.discard_images(service_context(), servers[host][0], images)
 
     def _finish_deletes(self, claimed: Sequence[Operation], rows: dict[str, Instance]) -> None:
         done = set(self.tools.db.write(lambda conn: actions.finish_deletes(conn, claimed)))
@@ -212,17 +204,3 @@ class ActionTask(Task):
                 with continuing(operation.request_id):
                     LOG.info("deleted instance=%s host=%s", row.uuid, row.host)
                 notifications.emit(operation, "end", row, state=states.DELETED, task_state=None)
-
-
-def _vm_state_after(operation: Operation, outcome: ActionOutcome) -> str:
-    """Return what a server is after an action that succeeded."""
-    if operation.kind == operations.REBUILD:
-        return states.STOPPED if operation.arguments["stopped"] else states.ACTIVE
-    return _AFTERWARDS[operation.kind]
-
-
-def _values_after(operation: Operation, outcome: ActionOutcome) -> dict[str, Any]:
-    """Return which columns of the server are new beside its states."""
-    if operation.kind == operations.REBUILD:
-        return {"addresses": json.dumps(outcome.result.get("addresses", {})), **actions.LAUNCHED_NOW}
-    return {}

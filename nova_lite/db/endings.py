@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How actions on servers end: what each kind of operation writes when its compute has done it, or could not.
+
+Everything that an end changes is written in its one transaction. What is to be done outside of the database afterwards
+is returned (``End``); should a process die before it has done that, nothing is wrong, only something is left over.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from nova_lite.db import actions, operations, rebuilds, snapshots
+from nova_lite.db.operations import Operation
+from nova_lite.objects import instance as states
+from nova_lite.objects.action import ActionOutcome
+
+# What a server is after an action that says so by itself.
+_AFTERWARDS = {
+    operations.STOP: states.STOPPED,
+    operations.START: states.ACTIVE,
+    operations.REBOOT: states.ACTIVE,
+    operations.PAUSE: states.PAUSED,
+    operations.UNPAUSE: states.ACTIVE,
+    operations.SUSPEND: states.SUSPENDED,
+    operations.RESUME: states.ACTIVE,
+}
+#: Kinds that make an image: what was uploaded for one that has been given up is nobody's.
+IMAGING = (operations.CREATE_IMAGE, operations.CREATE_BACKUP)
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """is_done tells whether the end was still to be written. vm_state is what the server is now, if it is new.
+
+    images are those whose content is to be removed from where images are kept.
+    """
+
+    is_done: bool
+    vm_state: str | None = None
+    images: tuple[str, ...] = ()
+
+
+def complete(conn: sa.Connection, operation: Operation, outcome: ActionOutcome) -> End:
+    """Publish what an action has come to that a compute has done."""
+    if operation.kind == operations.REBUILD:
+        return _rebuilt(conn, operation, outcome)
+    if operation.kind in IMAGING:
+        return _imaged(conn, operation, outcome)
+    vm_state = _AFTERWARDS[operation.kind]
+    return End(actions.complete(conn, operation, outcome.power_state, vm_state), vm_state)
+
+
+def fail(
+    conn: sa.Connection,
+    operation: Operation,
+    message: str,
+    power_state: int | None = None,
+    result: Mapping[str, Any] | None = None,
+) -> End:
+    """End an action that failed: the server is what it was, or in ERROR if that cannot be said.
+
+    :param power_state: what the hypervisor shows afterwards, None if it was not asked, the host being down.
+    :param result: what the compute tells of the failure.
+    """
+    if operation.kind == operations.DELETE:
+        return End(actions.fail(conn, operation, message, power_state, error=True))
+    if operation.kind == operations.REBUILD:
+        # A host that is down may have begun, and then nobody knows whether the old guest is still there.
+        untouched = (result or {}).get("untouched") or (power_state is None and operation.step == "accepted")
+        before = rebuilds.before(operation) if untouched else {}
+        return End(actions.fail(conn, operation, message, power_state, error=not untouched, **before))
+    if operation.kind in IMAGING:
+        return End(snapshots.fail(conn, operation, message, power_state))
+    return End(actions.fail(conn, operation, message, power_state))
+
+
+def _rebuilt(conn: sa.Connection, operation: Operation, outcome: ActionOutcome) -> End:
+    vm_state = states.STOPPED if operation.arguments["stopped"] else states.ACTIVE
+    addresses = json.dumps(outcome.result.get("addresses", {}))
+    done = actions.complete(conn, operation, outcome.power_state, vm_state, addresses=addresses, **actions.LAUNCHED_NOW)
+    return End(done, vm_state)
+
+
+def _imaged(conn: sa.Connection, operation: Operation, outcome: ActionOutcome) -> End:
+    if not snapshots.complete(conn, operation, outcome.power_state, outcome.result.get("content")):
+        return End(False, images=(str(operation.arguments["image_id"]),) if _is_given_up(conn, operation) else ())
+    old = snapshots.rotate(conn, operation) if operation.kind == operations.CREATE_BACKUP else []
+    return End(True, images=tuple(old))
+
+
+def _is_given_up(conn: sa.Connection, operation: Operation) -> bool:
+    """Tell whether the operation has ended without success."""
+    now = operations.get(conn, operation.uuid)
+    return now is None or now.status not in (operations.ACTIVE, operations.SUCCEEDED)
