@@ -6,6 +6,7 @@ That a guest is the same run as before is told by its beats, which count on from
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import shutil
@@ -23,6 +24,8 @@ from oslo_config import cfg
 from nova_lite import conf as nova_conf
 from nova_lite import exception
 from nova_lite.compute.metadata import MetadataDrive
+from nova_lite.image import qemu_img
+from nova_lite.network.bridge import mac_address, port_id
 from nova_lite.objects import instance as states
 from nova_lite.objects.instance import Instance
 from nova_lite.objects.move import ABORT, FORCE_COMPLETE, Progress
@@ -97,7 +100,10 @@ MakeSides = Callable[..., list[Side]]
 
 @pytest.fixture
 def sides(hosts: Hosts, image: Path, tmp_path: Path) -> Iterator[MakeSides]:
-    """Start a driver for each host: with disks of its own, or shared ones. Keywords are options of [libvirt]."""
+    """Start a driver for each host: with disks of its own, or shared ones.
+
+    Keywords are options of [libvirt], or functions that return one for a host.
+    """
     from nova_lite.virt.libvirt.driver import LibvirtDriver
 
     made: list[Side] = []
@@ -115,7 +121,7 @@ def sides(hosts: Hosts, image: Path, tmp_path: Path) -> Iterator[MakeSides]:
                 ("libvirt", "disk_transfer_uri"): host.uri,
                 ("libvirt", "virt_type"): "qemu",
                 ("libvirt", "live_migration_unsafe"): shared,
-                **{("libvirt", name): value for name, value in options.items()},
+                **{("libvirt", name): value(host) if callable(value) else value for name, value in options.items()},
             }
             conf = cfg.ConfigOpts()
             nova_conf.register(conf)
@@ -142,9 +148,11 @@ def spawn(side: Side, instance: Instance, vifs: list[Vif] | None = None) -> None
     wait_for_console(side.driver, instance, nano.READY)
 
 
-def spawn_with_data(side: Side, instance: Instance, data: int, length: int = MIB) -> None:
+def spawn_with_data(
+    side: Side, instance: Instance, data: int, length: int = MIB, vifs: list[Vif] | None = None
+) -> None:
     """Make the server with this byte all over a part of its disk, as if the guest had written it."""
-    spawn(side, instance)
+    spawn(side, instance, vifs)
     for command in (f"write -P {data} {OFFSET} {length}", "flush"):
         monitor = ["virsh", "qemu-monitor-command", f"instance-{instance.uuid}", "--hmp"]
         side.host.run([*monitor, f'qemu-io -d {ROOT_DISK} "{command}"'])
@@ -170,19 +178,15 @@ def qemu_io(arguments: list[str]) -> str:
 
 
 def virtual_size(disk: Path) -> int:
-    from nova_lite.image import qemu_img
-
     return int(qemu_img.info(disk, "qcow2")["virtual-size"])
 
 
-def prepare(side: Side, instance: Instance, live: bool = False, image: bool = True) -> Any:
+def prepare(
+    side: Side, instance: Instance, live: bool = False, image: bool = True, vifs: list[Vif] | None = None
+) -> Any:
     """Prepare the destination as the compute service does; what it answers goes over the bus as JSON."""
-    import json
-
-    answer = side.driver.prepare_destination(
-        instance, side.image() if image else None, [], MetadataDrive(instance), live
-    )
-    return json.loads(json.dumps(answer))
+    base, drive = side.image() if image else None, MetadataDrive(instance)
+    return json.loads(json.dumps(side.driver.prepare_destination(instance, base, vifs or [], drive, live)))
 
 
 def cold_migrate(
@@ -204,12 +208,14 @@ def no_wish(_progress: Progress) -> str:
     return ""
 
 
-def live_migrate(source: Side, target: Side, instance: Instance, watch: Any = no_wish) -> None:
+def live_migrate(
+    source: Side, target: Side, instance: Instance, watch: Any = no_wish, vifs: list[Vif] | None = None
+) -> None:
     """Migrate as the core does, and make sure that it is the same run of the guest that goes on there."""
     before = source.beats(instance)[-1]
-    destination = prepare(target, instance, live=True)
+    destination = prepare(target, instance, live=True, vifs=vifs)
     source.driver.live_migrate(instance, destination, watch)
-    target.driver.land(instance, [], None)
+    target.driver.land(instance, vifs or [], None)
     source.driver.clean(instance, destination)
     assert source.driver.domain(instance.uuid) is None
     assert target.is_running(instance)
@@ -388,9 +394,16 @@ def test_live_migration_round_the_ring_on_shared_disks(sides: MakeSides) -> None
 
 
 def test_live_migration_round_the_ring_with_its_disks(sides: MakeSides) -> None:
-    n1, n2, n3 = sides()
+    """Disks, bridges and the address of the screen are each host's own."""
+    n1, n2, n3 = sides(vnc_listen=lambda host: host.address, live_migration_inbound_addr=lambda host: host.address)
     instance = make_instance(flavor=flavor(ephemeral_gb=1, swap_mb=1))
-    spawn_with_data(n1, instance, 0x66)
+    vifs = {
+        side.host: [Vif(port_id(instance.uuid), mac_address(instance.uuid), f"br-{side.host.hostname}")]
+        for side in (n1, n2, n3)
+    }
+    for host, [vif] in vifs.items():
+        host.run(["ip", "link", "add", str(vif.bridge), "type", "bridge"])
+    spawn_with_data(n1, instance, 0x66, vifs=vifs[n1.host])
     wait_for_beats(n1, instance)
     seen: list[Progress] = []
 
@@ -399,15 +412,18 @@ def test_live_migration_round_the_ring_with_its_disks(sides: MakeSides) -> None:
         return ""
 
     for source, target in ((n1, n2), (n2, n3), (n3, n1)):
-        live_migrate(source, target, instance, watch)
+        live_migrate(source, target, instance, watch, vifs[target.host])
         assert source.has_nothing_of(instance)
         assert holds(target.directory(instance) / "disk", 0x66)
         assert nano.READY not in target.driver.console_output(instance, None)
         assert (target.directory(instance) / "disk.config").stat().st_size
+        assert f"tap{vifs[n1.host][0].port[:11]}" in target.host.run(["ip", "link", "show", "type", "tun"])
+        assert target.host.address in target.host.run(["virsh", "domdisplay", f"instance-{instance.uuid}"])
 
     assert any(progress.memory_total or progress.disk_total for progress in seen)
     n1.driver.reboot(instance, hard=True, timeout=0)
     wait_for_console(n1.driver, instance, nano.READY)
+    assert n1.host.address in n1.host.run(["virsh", "domdisplay", f"instance-{instance.uuid}"])
 
 
 def test_live_migration_is_aborted(sides: MakeSides) -> None:
@@ -478,7 +494,7 @@ def test_guest_stays_when_its_destination_dies(sides: MakeSides, shared: bool, d
 def test_migrating_process_is_killed(sides: MakeSides, meanwhile: str) -> None:
     n1, n2, _ = sides(live_migration_bandwidth=1 if meanwhile != "is done" else 0)
     instance = make_instance()
-    spawn_with_data(n1, instance, 0x79, 3 * MIB if meanwhile == "goes on" else 20 * MIB)
+    spawn_with_data(n1, instance, 0x79, 2 * MIB if meanwhile == "goes on" else 20 * MIB)
     wait_for_beats(n1, instance)
     before = n1.beats(instance)[-1]
     destination = prepare(n2, instance, live=True)

@@ -89,6 +89,8 @@ class Migrations:
     ) -> Destination:
         """See Driver.prepare_destination."""
         same_host = self._domain_is_here(instance)
+        if same_host and live:
+            raise exception.BuildFailed(reason="it is on the host already.")
         files = self._files(instance)
         with explained(exception.BuildFailed):
             shared = same_host or files.is_shared()
