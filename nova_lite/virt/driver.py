@@ -180,6 +180,7 @@ class Driver(abc.ABC):
         :param image: the base image in this host's cache; None if there is none any more, and the source brings it.
         :param live: the domain comes running: its disks are made here already, as empty overlays of their final size.
         :raises BuildFailed: it cannot come here; nothing is left behind.
+        :raises MigrationFailed: it cannot go anywhere with this flavor, as to a smaller root disk.
         """
         raise exception.NotImplementedHere(what="moves by this hypervisor")
 
