@@ -202,6 +202,19 @@ def test_a_host_that_keeps_a_server_keeps_its_evacuations_too(api: WholeAPI) -> 
     assert api.count(models.allocations) == 1
 
 
+def test_a_host_that_holds_something_else_keeps_its_evacuations_too(api: WholeAPI) -> None:
+    api.add_host("h1")
+    half = _add_move(api, "evacuation", "done", "h1", "h2")
+    rows = [{"consumer": consumer, "node_id": _node(api).id, "migration": half} for consumer in (ONE, "another")]
+    rows[1]["migration"] = ""
+    api.db.write(lambda conn: conn.execute(sa.insert(models.allocations), rows))
+
+    assert api.ask("DELETE", f"/v2.1/os-services/{_services(api)[0]['id']}").status_code == 409
+
+    assert _move(api) == ("done", True)
+    assert api.count(models.allocations) == 2
+
+
 @pytest.mark.parametrize(
     ("move_type", "status", "source", "is_open", "words"),
     [

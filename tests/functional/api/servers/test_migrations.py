@@ -104,6 +104,8 @@ def test_a_live_migration_under_way_is_linked_to(api: ServerAPI, three: tuple[st
     assert (links["self"][-len(path) - 5 :], links["bookmark"][-len(path) :]) == (f"/v2.1{path}", path)
     assert api.call("GET", path, user="root").json["migration"]["uuid"] == three[2]
     assert (shown["dest_compute"], shown["dest_host"], shown["dest_node"]) == ("host2", "10.0.0.2", "node2")
+    _add(api, shown["instance_uuid"], 4, type="migration", status="preparing")
+    assert "links" not in _listed(api, "migration_type=migration")[0]
 
 
 def test_flavors_are_shown_by_number_while_they_are_there(api: ServerAPI, three: tuple[str, str, str]) -> None:

@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from nova_lite import exception, policy
-from nova_lite.db import flavors, models, operations, registry
+from nova_lite.db import flavors, instances, models, moves, operations, registry
 from tests.fixtures.server_api import ServerAPI, add_flavor
 
 LONG_AGO = sa.text("'2000-01-01 00:00:00.000000'")
@@ -352,6 +352,27 @@ def test_nothing_is_evacuated_from_a_host_that_nobody_says_is_dead(
     assert answer.status_code == code
     assert words in answer.text
     _assert_nothing_happened(api, server_id)
+
+
+def test_a_server_that_comes_to_a_living_host_meanwhile_is_looked_at_again(
+    api: ServerAPI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It moves between the look at its host and the lock on its row, once."""
+    server_id, begin = _server(api), moves.begin
+    _force_down(api)
+    attempts: list[str] = []
+
+    def late_begin(conn: sa.Connection, *args: Any, **more: Any) -> str:
+        attempts.append(server_id)
+        if len(attempts) == 1:
+            instances.update(conn, server_id, host="host2")
+        return begin(conn, *args, **more)
+
+    monkeypatch.setattr(moves, "begin", late_begin)
+
+    assert _act(api, server_id, {"evacuate": {}}).status_code == 200
+    assert len(attempts) == 2
+    assert _migrations(api)[0].source_compute == "host1"
 
 
 @pytest.mark.parametrize(
