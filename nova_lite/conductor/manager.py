@@ -18,6 +18,7 @@ from oslo_log import log
 from nova_lite import audit, exception, metrics, rpc
 from nova_lite.batching import Batcher, answering_nothing
 from nova_lite.compute.rpcapi import ComputeAPI
+from nova_lite.conductor.drainer import Drainer
 from nova_lite.conductor.leases import Leases
 from nova_lite.conductor.tasks import Task, Tools
 from nova_lite.conductor.tasks.action import KINDS as ACTION_KINDS
@@ -262,6 +263,8 @@ class ConductorService(Service):
         self._heartbeat = Heartbeat(self._conf, self._db, registry.CONDUCTOR)
         self._sweeper = Periodic("sweeper", self._conf.conductor.sweep_interval, self._router.sweep)
         self._confirmer = Periodic("confirmer", self._conf.conductor.sweep_interval, self._confirm_stale)
+        drainer = Drainer(self._conf, self._db, self._router.leases.owner, self._router.hint)
+        self._drainer = Periodic("drainer", self._conf.conductor.drain_interval, drainer.turn)
         self._auditor = Periodic("audit", self._conf.conductor.audit_interval, self._audit)
         endpoint = Endpoint(self._conf, self._db, self._router)
         self._server = rpc.serve(rpc.CONDUCTOR, self._conf.host, endpoint, self._conf.rpc_workers)
@@ -271,6 +274,7 @@ class ConductorService(Service):
         self._server.wait()
         self._sweeper.stop()
         self._confirmer.stop()
+        self._drainer.stop()
         self._auditor.stop()
         self._router.stop()
         self._heartbeat.stop()

@@ -75,6 +75,13 @@ OPTIONS = [
         help="Resize a server on the host that it is on, if no other host can take it.",
     ),
     cfg.FloatOpt(
+        "drain_interval",
+        default=2.0,
+        min=0.1,
+        max=600,
+        help="Seconds between two looks at the hosts that are being drained.",
+    ),
+    cfg.FloatOpt(
         "resize_confirm_window",
         default=0.0,
         min=0,

@@ -309,6 +309,31 @@ migrations = _table(
     _updated(),
 )
 
+drains = _table(
+    "drains",
+    _id(),
+    sa.Column("uuid", Uuid, nullable=False, unique=True),
+    sa.Column("host", Name, nullable=False),
+    # The host's name while the drain goes on, NULL after it: at most one at a time.
+    sa.Column("active_host", Name, unique=True),
+    # active, completed or cancelled.
+    sa.Column("status", sa.String(16), nullable=False, default="active"),
+    # How many servers move at once.
+    sa.Column("parallel", sa.Integer, nullable=False),
+    # Whether the compute service was disabled already, and so stays it.
+    sa.Column("was_disabled", sa.Boolean, nullable=False),
+    # How many servers there were when it began.
+    sa.Column("servers", sa.Integer, nullable=False),
+    # Who drives it now, and until when, by the database's clock.
+    sa.Column("owner", Name),
+    sa.Column("lease_expires_at", Timestamp, nullable=False, default=now()),
+    # What it waits for that it cannot move.
+    sa.Column("message", Text),
+    _created(),
+    _updated(),
+    sa.Column("finished_at", Timestamp),
+)
+
 flavors = _table(
     "flavors",
     _id(),

@@ -16,7 +16,11 @@ from tests.fixtures.inside import InsideCloud
 
 SETTINGS = {
     "fake": {"hosts": "host[1-3]", "live_migration_seconds": "0.3"},
-    "conductor": {"allow_resize_to_same_host": "true", "disable_after_build_failures": "0"},
+    "conductor": {
+        "allow_resize_to_same_host": "true",
+        "disable_after_build_failures": "0",
+        "drain_interval": "0.2",
+    },
     "compute": {"cpu_allocation_ratio": "1", "inventory_interval": "0.2"},
 }
 
