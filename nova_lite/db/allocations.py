@@ -204,8 +204,8 @@ class _Consume:
 
     def _write(self) -> None:
         refused = [claim for claim in self._claims if claim.operation in self._refused]
-        if refused:
-            self._remove_refused(refused)
+        if refused or self._repeated:
+            self._remove_unused([*refused, *self._repeated])
         if self._granted:
             self._write_allocations()
             self._write_nodes()
@@ -213,14 +213,17 @@ class _Consume:
         if taken:
             self._write_owners(taken)
 
-    def _remove_refused(self, refused: Sequence[Claim]) -> None:
-        """Delete the grants that were refused, so that what stands afterwards is a newer grant or none.
+    def _remove_unused(self, claims: Sequence[Claim]) -> None:
+        """Delete the grants that were refused or not needed, so that what stands afterwards is a newer grant or none.
 
         A message may be so old that its grant's id is somebody else's by now: SQLite gives free ids again.
         """
-        mine = [claim.grant_id for claim in refused if self._grant_of(claim) is not None]
+        mine = [found for claim in claims if (found := self._grant_of(claim)) is not None]
         if mine:
-            self._conn.execute(sa.delete(grants).where(grants.c.id.in_(mine)))
+            self._conn.execute(_GRANTS_DELETED, {"ids": [grant.id for grant in mine]})
+            # Every view looks again.
+            touched = compute_nodes.c.id.in_(sorted({grant.node_id for grant in mine}))
+            self._conn.execute(sa.update(compute_nodes).where(touched).values(updated_at=now()))
 
     def _grant_of(self, claim: Claim) -> sa.Row[Any] | None:
         """Return the grant that the claim was made for, None if it is gone."""

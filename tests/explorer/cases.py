@@ -432,6 +432,15 @@ ENDINGS = [
 
 BUILDS = [
     Case(
+        "a build is placed twice on one host",
+        "Taken over and placed again where its first message is just consumed: its second grant must not outlive that.",
+        [Host("h1", 2)],
+        [Server("a")],
+        together(first_conductor("a"), second_conductor, compute("h1"), compute("h1")),
+        gives_back=True,
+        ends=True,
+    ),
+    Case(
         "a lease is lost",
         "A second conductor takes a build over while the first one still schedules it.",
         [Host("h1", 1)],
