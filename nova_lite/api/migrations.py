@@ -122,7 +122,7 @@ class ServerMigration:
             moves.wish(conn, row.uuid, number, wishes.ABORT, caller)
             status = move_search.get(conn, row.uuid, number).status
             if req.version < _ABORT_EARLY and status != "running":
-                raise exception.Conflict(
+                raise exception.BadRequest(
                     f"Migration {number} of instance {row.uuid} is {status}: before it runs it can only be aborted "
                     f"from microversion {_ABORT_EARLY} on."
                 )

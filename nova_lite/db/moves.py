@@ -278,7 +278,7 @@ def wish(conn: sa.Connection, uuid: str, migration_id: int, wished: str, caller:
 
     :raises InstanceLocked: the server is locked, and that binds the caller.
     :raises MigrationNotFound: the server has no such live migration.
-    :raises Conflict: it is not in a status in which that can be done.
+    :raises BadRequest: it is not in a status in which that can be done.
     """
     row = instances.lock(conn, uuid)
     instances.check_lock(row, caller)
@@ -288,7 +288,7 @@ def wish(conn: sa.Connection, uuid: str, migration_id: int, wished: str, caller:
         raise exception.MigrationNotFound(migration=migration_id)
     allowed = {ABORT: _CAN_ABORT, FORCE_COMPLETE: _CAN_FORCE}[wished]
     if found not in allowed or (wished == ABORT and row.host != _source_of(conn, migration_id)):
-        raise exception.Conflict(
+        raise exception.BadRequest(
             f"Migration {migration_id} state of instance {uuid} is {found}. Cannot {wished} while the migration is in "
             "this state."
         )

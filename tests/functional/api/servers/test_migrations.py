@@ -324,12 +324,12 @@ def test_calls_by_version(api: ServerAPI, method: str, path: str, body: Any, old
     [
         ("running", "2.24", 202),
         ("running", "2.96", 202),
-        ("preparing", "2.64", 409),
+        ("preparing", "2.64", 400),
         ("preparing", "2.65", 202),
-        ("queued", "2.64", 409),
+        ("queued", "2.64", 400),
         ("queued", "2.65", 202),
-        ("completed", "2.96", 409),
-        ("error", "2.64", 409),
+        ("completed", "2.96", 400),
+        ("error", "2.64", 400),
     ],
 )
 def test_aborting(api: ServerAPI, status: str, version: str, code: int) -> None:
@@ -343,7 +343,7 @@ def test_aborting(api: ServerAPI, status: str, version: str, code: int) -> None:
     assert (answer.content == b"") is (code == 202)
 
 
-@pytest.mark.parametrize(("status", "code"), [("running", 202), ("preparing", 409), ("completed", 409)])
+@pytest.mark.parametrize(("status", "code"), [("running", 202), ("preparing", 400), ("completed", 409)])
 def test_forcing_to_complete(api: ServerAPI, status: str, code: int) -> None:
     server_id = api.active()
     _add(api, server_id, 1, status=status)
