@@ -343,7 +343,7 @@ def test_aborting(api: ServerAPI, status: str, version: str, code: int) -> None:
     assert (answer.content == b"") is (code == 202)
 
 
-@pytest.mark.parametrize(("status", "code"), [("running", 202), ("preparing", 400), ("completed", 409)])
+@pytest.mark.parametrize(("status", "code"), [("running", 202), ("preparing", 400), ("completed", 400)])
 def test_forcing_to_complete(api: ServerAPI, status: str, code: int) -> None:
     server_id = api.active()
     _add(api, server_id, 1, status=status)
