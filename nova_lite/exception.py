@@ -127,6 +127,12 @@ class ImageUnacceptable(BuildFailed):
     template = "Image {image} is unacceptable: {reason}"
 
 
+class RescueFailed(NovaLiteError):
+    """A server could not be rescued; the message is what the user reads."""
+
+    template = "The server could not be rescued: {reason}"
+
+
 class SnapshotFailed(NovaLiteError):
     """An image of a server could not be made; the message is what the user reads."""
 

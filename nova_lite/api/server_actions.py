@@ -21,6 +21,7 @@ from nova_lite.api.server_images import ServerImages
 from nova_lite.api.server_lookup import API
 from nova_lite.api.server_moves import ServerMoves
 from nova_lite.api.server_rebuild import ServerRebuild
+from nova_lite.api.server_rescue import ServerRescue
 from nova_lite.api.services import Services
 from nova_lite.api.validation import Schema
 from nova_lite.db import instances, operations
@@ -58,6 +59,7 @@ _PLAIN = {
     "pause": _Plain("os-pause-server:pause", operations.PAUSE, states.PAUSING, (states.ACTIVE,)),
     "unpause": _Plain("os-pause-server:unpause", operations.UNPAUSE, states.UNPAUSING, (states.PAUSED,)),
     "suspend": _Plain("os-suspend-server:suspend", operations.SUSPEND, states.SUSPENDING, (states.ACTIVE,)),
+    "unrescue": _Plain("os-unrescue", operations.UNRESCUE, states.UNRESCUING, (states.RESCUED,)),
     "resume": _Plain("os-suspend-server:resume", operations.RESUME, states.RESUMING, (states.SUSPENDED,)),
 }
 
@@ -79,6 +81,7 @@ class ServerAction:
             **ServerMoves(services).actions,
             **ServerRebuild(services).actions,
             **ServerImages(services).actions,
+            **ServerRescue(services).actions,
         }
 
     def on_post(self, req: Request, resp: falcon.Response, server_id: str) -> None:

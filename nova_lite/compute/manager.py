@@ -19,12 +19,13 @@ from stevedore import driver as plugin
 from nova_lite import exception, rpc
 from nova_lite.batching import Batcher, answering_nothing
 from nova_lite.compute import inventory
-from nova_lite.compute.actor import Actor
+from nova_lite.compute.actor import Actor, Kind
 from nova_lite.compute.builder import Builder
 from nova_lite.compute.claims import Claims
 from nova_lite.compute.instance_locks import InstanceLocks
 from nova_lite.compute.mover import Mover
 from nova_lite.compute.rebuilder import Rebuilder
+from nova_lite.compute.rescuer import Rescuer
 from nova_lite.compute.snapshots import Snapshots
 from nova_lite.compute.spawner import Spawner
 from nova_lite.compute.work import Work
@@ -105,8 +106,11 @@ class ComputeService(Service):
         self._builder = Builder(conf, self.driver, spawner, self._locks, self._work, claims, self._report_builds)
         rebuilder = Rebuilder(self.driver, spawner, self._report_progress)
         snapshots = Snapshots(conf, self.driver, source, self._work, self._report_progress)
-        more = {
+        rescuer = Rescuer(conf, self.driver, spawner)
+        more: dict[str, Kind] = {
             "rebuild": rebuilder.rebuild,
+            "rescue": rescuer.rescue,
+            "unrescue": rescuer.unrescue,
             "createImage": snapshots.create_image,
             "createBackup": snapshots.create_image,
         }

@@ -28,6 +28,8 @@ _AFTERWARDS = {
     operations.UNPAUSE: states.ACTIVE,
     operations.SUSPEND: states.SUSPENDED,
     operations.RESUME: states.ACTIVE,
+    operations.RESCUE: states.RESCUED,
+    operations.UNRESCUE: states.ACTIVE,
 }
 #: Kinds that make an image: what was uploaded for one that has been given up is nobody's.
 IMAGING = (operations.CREATE_IMAGE, operations.CREATE_BACKUP)
@@ -71,12 +73,21 @@ def fail(
         return End(actions.fail(conn, operation, message, power_state, error=True))
     if operation.kind == operations.REBUILD:
         # A host that is down may have begun, and then nobody knows whether the old guest is still there.
-        untouched = (result or {}).get("untouched") or (power_state is None and operation.step == "accepted")
+        untouched = (
+            (result or {}).get("untouched") if power_state is not None else not _may_have_begun(operation, power_state)
+        )
         before = rebuilds.before(operation) if untouched else {}
         return End(actions.fail(conn, operation, message, power_state, error=not untouched, **before))
     if operation.kind in IMAGING:
         return End(snapshots.fail(conn, operation, message, power_state))
-    return End(actions.fail(conn, operation, message, power_state))
+    # Which of its two definitions a server has on a host that is down cannot be said; another rescue finds out.
+    unclear = operation.kind in (operations.RESCUE, operations.UNRESCUE) and _may_have_begun(operation, power_state)
+    return End(actions.fail(conn, operation, message, power_state, error=unclear))
+
+
+def _may_have_begun(operation: Operation, power_state: int | None) -> bool:
+    """Tell whether a host that is down may have done a part of it."""
+    return power_state is None and operation.step != "accepted"
 
 
 def _rebuilt(conn: sa.Connection, operation: Operation, outcome: ActionOutcome) -> End:

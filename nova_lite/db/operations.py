@@ -31,6 +31,7 @@ RESIZE, MIGRATE, LIVE_MIGRATE, EVACUATE = "resize", "migrate", "live-migration",
 CONFIRM, REVERT = "confirmResize", "revertResize"
 PAUSE, UNPAUSE, SUSPEND, RESUME = "pause", "unpause", "suspend", "resume"
 REBUILD = "rebuild"
+RESCUE, UNRESCUE = "rescue", "unrescue"
 CREATE_IMAGE, CREATE_BACKUP = "createImage", "createBackup"
 
 

@@ -150,6 +150,24 @@ class Driver(abc.ABC):
         """
         raise exception.NotImplementedHere(what="suspending servers on this hypervisor")
 
+    def rescue(self, instance: Instance, image: Path | None, timeout: float) -> None:
+        """Boot the server from a disk made of the image, with its own disks after that one; done before is no error.
+
+        The guest may take timeout seconds to power off by itself before. It is to be undone with ``unrescue``, also by
+        another process.
+
+        :raises DomainNotFound:
+        :raises RescueFailed: the server has its own definition, and runs.
+        """
+        raise exception.NotImplementedHere(what="rescuing servers on this hypervisor")
+
+    def unrescue(self, instance: Instance) -> None:
+        """Boot a rescued server from its own disk again; one that is not rescued only gets power.
+
+        :raises DomainNotFound:
+        """
+        raise exception.NotImplementedHere(what="rescuing servers on this hypervisor")
+
     def snapshot(self, instance: Instance, destination: Path, given_up: Callable[[], bool]) -> None:
         """Write the root disk as it is at one moment to the destination, a qcow2 file of its own; the guest goes on.
 

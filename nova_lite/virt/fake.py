@@ -148,6 +148,12 @@ class FakeDriver(Driver):
     def resume(self, instance: Instance) -> None:
         self._change(instance, "resume", states.RUNNING)
 
+    def rescue(self, instance: Instance, image: Path | None, timeout: float) -> None:
+        self._change(instance, "rescue", states.RUNNING)
+
+    def unrescue(self, instance: Instance) -> None:
+        self._change(instance, "unrescue", states.RUNNING)
+
     def snapshot(self, instance: Instance, destination: Path, given_up: Callable[[], bool]) -> None:
         self._act(instance.node, "snapshot", self._options.power_delay, instance.name)
         if self._find(instance) is None:

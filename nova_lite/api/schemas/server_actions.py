@@ -87,3 +87,14 @@ CREATE_BACKUP = v.wrapped(
     },
     ("name", "backup_type", "rotation"),
 )
+
+RESCUE = v.obj(
+    {
+        "rescue": {
+            "type": ["object", "null"],
+            "properties": {"adminPass": {"type": "string", "maxLength": 255}, "rescue_image_ref": v.UUID},
+            "additionalProperties": False,
+        }
+    },
+    ("rescue",),
+)

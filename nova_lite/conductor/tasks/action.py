@@ -37,6 +37,8 @@ _EVENTS = {
     operations.SUSPEND: "compute_suspend_instance",
     operations.RESUME: "compute_resume_instance",
     operations.REBUILD: "compute_rebuild_instance",
+    operations.RESCUE: "compute_rescue_instance",
+    operations.UNRESCUE: "compute_unrescue_instance",
     operations.CREATE_IMAGE: "compute_snapshot_instance",
     operations.CREATE_BACKUP: "compute_backup_instance",
 }

@@ -22,13 +22,14 @@ from nova_lite.objects.node import NodeInventory
 from nova_lite.objects.resources import Resources
 from nova_lite.virt import identity
 from nova_lite.virt.driver import ConfigDrive, Destination, Driver, EventSink, Vif, Watch
-from nova_lite.virt.libvirt import disks, domain_xml, guest, host, snapshot
+from nova_lite.virt.libvirt import disks, domain_xml, guest, host, rescue, snapshot
 from nova_lite.virt.libvirt.connection import Connection, HypervisorRefused, Limits, VirConnect
 from nova_lite.virt.libvirt.disks import InstanceFiles
 from nova_lite.virt.libvirt.guest import Guest
 from nova_lite.virt.libvirt.host import HostFacts
 from nova_lite.virt.libvirt.migration import Migrations
 from nova_lite.virt.libvirt.reasons import why_not_started
+from nova_lite.virt.libvirt.rescue import Rescue, own_definition
 from nova_lite.virt.libvirt.workers import stop_if_given_up
 
 LOG = logging.getLogger(__name__)
@@ -169,6 +170,29 @@ class LibvirtDriver(Driver):
 
     def resume(self, instance: Instance) -> None:
         self._on_guest(instance, "resume the server", Guest.wake, self._conf.libvirt.save_timeout)
+
+    def rescue(self, instance: Instance, image: Path | None, timeout: float) -> None:
+        if image is None:
+            raise exception.RescueFailed(reason="there is no image to boot from.")
+        rescue.begin(
+            Rescue(self._files(instance).directory),
+            image,
+            look=lambda: self._on_guest(instance, "look at the server", lambda g: (g.power_state(), own_definition(g))),
+            power_off=lambda: self.power_off(instance, timeout),
+            start=self._define_and_start,
+        )
+        LOG.info("Guest rescued instance=%s", instance.uuid)
+
+    def unrescue(self, instance: Instance) -> None:
+        kept = Rescue(self._files(instance).directory)
+        own = kept.definition()
+        if own is None:
+            self.power_on(instance)
+            return
+        self.power_off(instance, 0)
+        self._define_and_start(own)
+        kept.remove()
+        LOG.info("Guest unrescued instance=%s", instance.uuid)
 
     def snapshot(self, instance: Instance, destination: Path, given_up: Callable[[], bool]) -> None:
         disk = self._files(instance).directory / "disk"

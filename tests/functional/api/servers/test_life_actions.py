@@ -16,6 +16,8 @@ ACTIONS: list[tuple[dict[str, Any], str, str, tuple[str, ...]]] = [
     ({"unpause": None}, "unpause", "unpausing", ("paused",)),
     ({"suspend": None}, "suspend", "suspending", ("active",)),
     ({"resume": None}, "resume", "resuming", ("suspended",)),
+    ({"rescue": None}, "rescue", "rescuing", ("active", "stopped", "error")),
+    ({"unrescue": None}, "unrescue", "unrescuing", ("rescued",)),
     ({"rebuild": {"imageRef": IMAGE}}, "rebuild", "rebuilding", ("active", "stopped", "error")),
 ]
 AT_REST = ("active", "stopped", "paused", "suspended")
