@@ -285,6 +285,11 @@ class Migrations:
     def _check_storage(self, destination: Destination) -> None:
         """Make sure that storage is shared if, and only if, the destination takes it to be."""
         if destination["same_host"]:
+            if destination["host"] != self._conf.host:
+                raise exception.MigrationFailed(
+                    reason=f"host {destination['host']} has not yet removed what the server left there when it was "
+                    "moved away. Try again later."
+                )
             return
         seen = (self._instances_path / destination["mark"]).exists()
         if destination["shared"] and not seen:
