@@ -93,13 +93,16 @@ class Database:
 
         def once() -> T:
             # SQLite lets writers poll for its lock; waiting for each other here is fair, and costs no time.
-            with self._turn if engine is self._writer else nullcontext(), engine.begin() as conn:
+            with self._turn if engine is self._writer else nullcontext(), self._begin(engine) as conn:
                 return unit(conn)
 
         try:
             return self._retrying(once)
         except db_exception.DBConnectionError as error:
             raise exception.DatabaseUnavailable(reason=_in_short(error)) from error
+
+    def _begin(self, engine: sa.Engine) -> AbstractContextManager[sa.Connection]:
+        return engine.connect() if engine is self._looker else engine.begin()
 
     def check(self) -> None:
         """Make sure that the database answers and can be worked on; called once when a process starts.
@@ -129,6 +132,8 @@ class Database:
             "isolation_level": isolation,
             "pool_use_lifo": True,
             "pool_reset_on_return": None,
+            # Where each statement is a transaction of its own, there is nothing to end either.
+            "skip_autocommit_rollback": True,
         }
         if self.url.get_backend_name() in ("mysql", "mariadb"):
             arguments["connect_args"] = {
