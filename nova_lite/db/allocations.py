@@ -58,7 +58,7 @@ _INSTANCES_LOCKED = (
     .with_for_update()
 )
 _ACTIVE_LOCKED = (
-    sa.select(operations_table.c.uuid)
+    sa.select(operations_table.c.uuid, operations_table.c.step)
     .where(operations_table.c.uuid.in_(_UUIDS), operations_table.c.status == operations.ACTIVE)
     .with_for_update()
 )
@@ -92,10 +92,10 @@ def consume(conn: sa.Connection, claims: Sequence[Claim], lease: float) -> list[
     """Turn grants into allocations: the last gate, for a batch of builds.
 
     Locks the nodes, then the groups of the grants, then deletes the grants. A claim is refused if its grant is gone
-    or expired, if the server is being deleted or its operation has ended, if the amounts no longer fit (capacity
-    changed, or an earlier grant disappeared under a verdict) or if the group's rule would break. A message delivered
-    twice finds its allocation there and is granted again. The instance's host and the operation's new owner are
-    written here too: from now on the books, the row and the lease tell the same story.
+    or expired, if the server is being deleted, if its operation has ended, or is a move that has gone on, if the
+    amounts no longer fit (capacity changed, or an earlier grant disappeared under a verdict) or if the group's rule
+    would break. A message delivered twice finds its allocation there and is granted again. The instance's host and the
+    operation's new owner are written here too: from now on the books, the row and the lease tell the same story.
 
     :param lease: seconds for which the claim's server holds the operation.
     """
@@ -152,7 +152,7 @@ class _Consume:
         found = self._conn.execute(_INSTANCES_LOCKED, {"uuids": [claim.consumer for claim in self._claims]})
         self._instances = {row.uuid: row for row in found}
         active = self._conn.execute(_ACTIVE_LOCKED, {"uuids": [claim.operation for claim in self._claims]})
-        self._active = {row[0] for row in active}
+        self._active = {row.uuid: row.step for row in active}
 
     def _judge(self, claim: Claim) -> str | None:
         """Return why the claim is refused, or None; a granted one is booked for the claims after it."""
@@ -161,6 +161,8 @@ class _Consume:
             return "the server is deleted"
         if claim.operation not in self._active:
             return "the operation has ended"
+        if claim.migration and self._active[claim.operation] != claim.step:
+            return "the move is at another step"
         if (claim.consumer, claim.migration) in self._existing:
             if self._existing[claim.consumer, claim.migration] != claim.node_id:
                 return "the server was placed on another node"
