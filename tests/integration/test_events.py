@@ -18,6 +18,8 @@ import pytest
 from oslo_config import cfg
 
 from nova_lite import events
+from tests.fixtures.cloud import Cloud
+from tests.fixtures.mariadb import MariaDB
 from tests.fixtures.rabbitmq import RabbitMQ
 
 PATIENCE = 30.0
@@ -163,3 +165,44 @@ def test_the_bus_in_memory_cannot_be_followed(follow: Callable[..., Following], 
     following = follow()
     following.until_it_says("cannot be followed from another one")
     assert following.process.wait(PATIENCE) == 1
+
+
+def test_the_life_of_a_server_is_told(
+    follow: Callable[..., Following],
+    mariadb: MariaDB,
+    rabbitmq: RabbitMQ,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """The whole way: a server of a real cloud, from its boot to its end, and one that does not fit."""
+    settings = {"oslo_messaging_notifications": {"driver": "messagingv2"}, "api": {"workers": "2"}}
+    database = mariadb.url(mariadb.create_database())
+    cloud = Cloud(tmp_path_factory.mktemp("cloud"), database, rabbitmq.vhost_url(), settings)
+    try:
+        cloud.start_all(schedulers=1, conductors=1)
+        following = follow("--config-file", str(cloud.config), "--json")
+        following.until_it_says("Following")
+        client = cloud.client()
+        server = client.boot("told", client.flavor())
+        client.settle([server])
+        for action in ("os_stop", "os_start"):
+            client.act(server, **{action: None})
+            client.settle([server])
+        client.delete([server])
+        client.settle([client.boot("huge", client.flavor("huge", vcpus=99))])
+        told = [json.loads(following.printed()) for _number in range(10)]
+    finally:
+        cloud.stop()
+    steps = [(event["event_type"], event["payload"]["name"]) for event in told]
+    assert steps == [
+        ("instance.create.start", "told"),
+        ("instance.create.end", "told"),
+        ("instance.power_off.start", "told"),
+        ("instance.power_off.end", "told"),
+        ("instance.power_on.start", "told"),
+        ("instance.power_on.end", "told"),
+        ("instance.delete.start", "told"),
+        ("instance.delete.end", "told"),
+        ("instance.create.start", "huge"),
+        ("instance.create.error", "huge"),
+    ]
+    assert "without room for 99 VCPU" in told[-1]["payload"]["fault"]
