@@ -265,12 +265,14 @@ def _moves(snapshot: Snapshot) -> Iterator[Finding]:
     """Every open move is worked on or waits, and one that waits holds its half."""
     booked = {row.migration for row in snapshot.allocations}
     worked_on = {row.uuid for row in snapshot.operations}
+    # A delete ends the move's operation when it is accepted, and the move itself when it is done.
+    deleting = {server.uuid for server in snapshot.servers.values() if server.task_state == states.DELETING}
     for row in snapshot.moves.values():
         what = f"The {row.type} of the server from {row.source_compute} to {row.dest_compute or 'anywhere'}"
         if row.status in _WAITING and row.uuid not in booked:
             said = f"{what} is {row.status}, and holds no allocation."
             yield Finding("move-unbooked", row.instance_uuid, said, row.updated_at)
-        elif row.status not in _WAITING and row.operation_uuid not in worked_on:
+        elif row.status not in _WAITING and row.operation_uuid not in worked_on and row.instance_uuid not in deleting:
             said = f"{what} is {row.status}, and no operation works on it."
             fix = "end it, and give back what it holds; the server stays where its row says"
             yield Finding("move-stuck", row.instance_uuid, said, row.updated_at, fix, row.uuid)
