@@ -539,7 +539,12 @@ def test_migrating_process_is_killed(sides: MakeSides, meanwhile: str) -> None:
 
     if meanwhile == "goes on":
         looks: list[Progress] = []
-        n1.driver.live_migrate(instance, destination, lambda progress: looks.append(progress) or "")
+
+        def watch(progress: Progress) -> str:
+            looks.append(progress)
+            return ""
+
+        n1.driver.live_migrate(instance, destination, watch)
         assert looks, "it was not waited for"
     elif meanwhile == "is done":
         wait_until(lambda: n1.driver.domain(instance.uuid) is None, "the end of the migration")
@@ -581,6 +586,29 @@ def wait_and_call_again(side: Side, instance: Instance, destination: Any) -> Non
         lambda: "None" in side.host.run(["virsh", "domjobinfo", f"instance-{instance.uuid}"]), "the end of the job"
     )
     side.driver.live_migrate(instance, destination, no_wish)
+
+
+def test_guest_stays_when_the_source_s_daemon_restarts(sides: MakeSides) -> None:
+    n1, n2, _ = sides(live_migration_bandwidth=1)
+    instance = make_instance()
+    spawn_with_data(n1, instance, 0x7C, 20 * MIB)
+    wait_for_beats(n1, instance)
+    destination = prepare(n2, instance, live=True)
+
+    def watch(progress: Progress) -> str:
+        if progress.disk_processed:
+            n1.host.restart()
+        return ""
+
+    with pytest.raises(exception.HypervisorUnavailable):
+        n1.driver.live_migrate(instance, destination, watch)
+    with pytest.raises(exception.MigrationFailed, match="while the compute service was away"):
+        n1.driver.live_migrate(instance, destination, no_wish)
+
+    assert n1.is_running(instance)
+    wait_for_beats(n1, instance, len(n1.beats(instance)) + 1)
+    n2.driver.discard(instance, destination)
+    assert n2.has_nothing_of(instance)
 
 
 # -- shared storage and remains ------------------------------------------------------------------------------------

@@ -112,6 +112,21 @@ def test_later_steps_of_a_call_that_was_given_up_do_not_happen(pool: DeadlinePoo
     pool.run(stop_if_given_up, 5)
 
 
+def test_call_that_was_begun_is_waited_for_or_given_up(pool: DeadlinePool, release: threading.Event) -> None:
+    def wait_and_answer() -> int:
+        release.wait(30)
+        return 7
+
+    begun, given_up = pool.begin(wait_and_answer), pool.begin(wait_and_answer)
+    assert not begun.ended(0.05)
+    given_up.give_up()
+
+    release.set()
+
+    assert begun.ended(5)
+    assert begun.result() == 7
+
+
 def test_closed_pool_ends_its_threads(release: threading.Event) -> None:
     pool = DeadlinePool("test-closed", 2)
     hang(pool, release)
