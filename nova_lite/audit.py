@@ -172,7 +172,7 @@ def _nodes(snapshot: Snapshot) -> Iterator[Finding]:
 
 def _counters(snapshot: Snapshot, node: Any, held: Sequence[Any]) -> Iterator[Finding]:
     servers = [snapshot.servers.get(row.consumer) for row in held]
-    building = sum(1 for row in servers if row is not None and not row.deleted and row.vm_state == states.BUILDING)
+    building = sum(1 for row in servers if row is not None and not row.deleted and row.vm_state in states.BUILT_ANEW)
     if (node.instances, node.building) == (len(held), building):
         return
     said = (

@@ -22,6 +22,7 @@ from nova_lite.api.server_lookup import API
 from nova_lite.api.server_moves import ServerMoves
 from nova_lite.api.server_rebuild import ServerRebuild
 from nova_lite.api.server_rescue import ServerRescue
+from nova_lite.api.server_shelving import ServerShelving
 from nova_lite.api.services import Services
 from nova_lite.api.validation import Schema
 from nova_lite.db import instances, operations
@@ -60,6 +61,9 @@ _PLAIN = {
     "unpause": _Plain("os-pause-server:unpause", operations.UNPAUSE, states.UNPAUSING, (states.PAUSED,)),
     "suspend": _Plain("os-suspend-server:suspend", operations.SUSPEND, states.SUSPENDING, (states.ACTIVE,)),
     "unrescue": _Plain("os-unrescue", operations.UNRESCUE, states.UNRESCUING, (states.RESCUED,)),
+    "shelveOffload": _Plain(
+        "os-shelve:shelve_offload", operations.SHELVE_OFFLOAD, states.SHELVING_OFFLOADING, (states.SHELVED,)
+    ),
     "resume": _Plain("os-suspend-server:resume", operations.RESUME, states.RESUMING, (states.SUSPENDED,)),
 }
 
@@ -82,6 +86,7 @@ class ServerAction:
             **ServerRebuild(services).actions,
             **ServerImages(services).actions,
             **ServerRescue(services).actions,
+            **ServerShelving(services).actions,
         }
 
     def on_post(self, req: Request, resp: falcon.Response, server_id: str) -> None:

@@ -10,7 +10,7 @@ import falcon
 import sqlalchemy as sa
 
 from nova_lite import policy
-from nova_lite.api import paging, server_attachments, server_creation, server_lookup, server_search
+from nova_lite.api import paging, server_attachments, server_creation, server_lookup, server_search, server_shelving
 from nova_lite.api.request import Request
 from nova_lite.api.schemas import servers as schemas
 from nova_lite.api.server_lookup import API
@@ -131,6 +131,7 @@ class Server:
         row = server_lookup.find(self._services, req, server_id, "servers:delete")
         caller = server_lookup.caller(req)
         operation = self._services.db.write(lambda conn: instances.begin_delete(conn, row.uuid, caller))
+        server_shelving.remove_image(self._services, row)
         server_lookup.hint(self._services, req, [operation])
         resp.status = falcon.HTTP_204
 

@@ -26,6 +26,7 @@ from nova_lite.compute.instance_locks import InstanceLocks
 from nova_lite.compute.mover import Mover
 from nova_lite.compute.rebuilder import Rebuilder
 from nova_lite.compute.rescuer import Rescuer
+from nova_lite.compute.shelver import Shelver
 from nova_lite.compute.snapshots import Snapshots
 from nova_lite.compute.spawner import Spawner
 from nova_lite.compute.work import Work
@@ -107,10 +108,14 @@ class ComputeService(Service):
         rebuilder = Rebuilder(self.driver, spawner, self._report_progress)
         snapshots = Snapshots(conf, self.driver, source, self._work, self._report_progress)
         rescuer = Rescuer(conf, self.driver, spawner)
+        shelver = Shelver(conf, self.driver, network, snapshots)
         more: dict[str, Kind] = {
             "rebuild": rebuilder.rebuild,
             "rescue": rescuer.rescue,
             "unrescue": rescuer.unrescue,
+            "shelve": shelver.shelve,
+            "shelveOffload": shelver.offload,
+            "unshelve": shelver.unshelve,
             "createImage": snapshots.create_image,
             "createBackup": snapshots.create_image,
         }

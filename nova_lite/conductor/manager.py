@@ -26,8 +26,9 @@ from nova_lite.conductor.tasks.action import ActionTask
 from nova_lite.conductor.tasks.build import BuildTask
 from nova_lite.conductor.tasks.move import KINDS as MOVE_KINDS
 from nova_lite.conductor.tasks.move import MoveTask
+from nova_lite.conductor.tasks.unshelve import UnshelveTask
 from nova_lite.context import RequestContext
-from nova_lite.db import actions, moves, operations, registry
+from nova_lite.db import actions, moves, operations, registry, shelves
 from nova_lite.db.instances import Caller
 from nova_lite.db.operations import Operation
 from nova_lite.db.session import Database
@@ -61,6 +62,8 @@ class Router:
         }
         acting: Batcher[Operation, None] = Batcher("actions", _driver(self.actions), limit, threads=2)
         self._queues |= dict.fromkeys(ACTION_KINDS, acting)
+        unshelving = UnshelveTask(tools, self.builds, self.actions)
+        self._queues[operations.UNSHELVE] = Batcher("unshelves", _driver(unshelving), limit, threads=2)
         moving: Batcher[Operation, None] = Batcher("moves", _driver(self.moves), limit, threads=2)
         self._queues |= dict.fromkeys(MOVE_KINDS, moving)
         self._hints: Batcher[str, None] = Batcher("hints", answering_nothing(self._claim), limit)
@@ -165,6 +168,8 @@ class Endpoint:
     @rpc.expose
     def may_remove(self, context: RequestContext, uuid: str, host: str) -> dict[str, Any] | None:
         found = self._db.read(lambda conn: moves.remains(conn, [(uuid, host)]))
+        if not found and self._db.read(lambda conn: shelves.offloaded(conn, [uuid])):
+            return {"shared": False, "migration": None}
         return {"shared": found[0].shared, "migration": found[0].migration} if found else None
 
     @rpc.expose
@@ -224,6 +229,8 @@ class Endpoint:
         known = self._db.read(lambda conn: actions.known(conn, uuids))
         self._forget_evacuated(hosts, places)
         moved = {(each.uuid, each.host) for each in self._db.read(lambda conn: moves.remains(conn, places))}
+        elsewhere = known - deleted - resting.keys()
+        offloaded = self._db.read(lambda conn: shelves.offloaded(conn, sorted(elsewhere)))
         answer = []
         for domain in there:
             host, finding = host_of.get(domain.node, ""), ""
@@ -231,7 +238,7 @@ class Endpoint:
                 LOG.warning("unknown domain left alone uuid=%s node=%s", domain.uuid, domain.node)
             elif domain.uuid in deleted:
                 finding = "deleted"
-            elif (domain.uuid, host) in moved:
+            elif (domain.uuid, host) in moved or domain.uuid in offloaded:
                 finding = "moved"
             elif domain not in remains and resting.get(domain.uuid, (host,))[0] == host:
                 differs = domain.uuid in resting and resting[domain.uuid][1] != domain.power_state
@@ -262,6 +269,7 @@ class ConductorService(Service):
         self._router = Router(self._conf, self._db)
         self._heartbeat = Heartbeat(self._conf, self._db, registry.CONDUCTOR)
         self._sweeper = Periodic("sweeper", self._conf.conductor.sweep_interval, self._router.sweep)
+        self._offloader = Periodic("offloader", self._conf.conductor.sweep_interval, self._offload_shelved)
         self._confirmer = Periodic("confirmer", self._conf.conductor.sweep_interval, self._confirm_stale)
         drainer = Drainer(self._conf, self._db, self._router.leases.owner, self._router.hint)
         self._drainer = Periodic("drainer", self._conf.conductor.drain_interval, drainer.turn)
@@ -273,12 +281,34 @@ class ConductorService(Service):
         self._server.stop()
         self._server.wait()
         self._sweeper.stop()
+        self._offloader.stop()
         self._confirmer.stop()
         self._drainer.stop()
         self._auditor.stop()
         self._router.stop()
         self._heartbeat.stop()
         self._db.close()
+
+    def _offload_shelved(self) -> None:
+        """Take the places of servers that have been shelved for longer than shelved_offload_time."""
+        seconds, limit = self._conf.compute.shelved_offload_time, self._conf.conductor.sweep_batch
+        if seconds <= 0:
+            return
+        due = self._db.read(lambda conn: shelves.due(conn, seconds, limit))
+        hosts = sorted({row.host for row in due if row.host})
+        if not hosts:
+            return
+        servers = self._db.read(lambda conn: registry.compute_servers(conn, hosts, self._conf.service_down_time))
+        for row in due:
+            if not servers.get(row.host or "", ("", False))[1]:
+                continue  # its host is down, and what it has there cannot go yet
+            try:
+                operation = self._db.write(partial(shelves.begin_offload_of_due, row=row))
+            except exception.NovaLiteError as error:
+                LOG.info("not offloaded instance=%s reason=%s", row.uuid, error)
+                continue
+            LOG.info("offloaded after %d s instance=%s host=%s", seconds, row.uuid, row.host)
+            self._router.hint([operation])
 
     def _confirm_stale(self) -> None:
         """Confirm resizes and migrations that have waited for longer than resize_confirm_window."""

@@ -11,7 +11,13 @@ from nova_lite.db.instances import Instance
 from nova_lite.db.operations import Operation
 
 # What Nova calls the actions whose kind reads otherwise.
-_NAMES = {"start": "power_on", "stop": "power_off", "createImage": "snapshot", "createBackup": "snapshot"}
+_NAMES = {
+    "start": "power_on",
+    "stop": "power_off",
+    "createImage": "snapshot",
+    "createBackup": "snapshot",
+    "shelveOffload": "shelve_offload",
+}
 
 
 def emit(operation: Operation, phase: str, row: Instance, **changed: Any) -> None:

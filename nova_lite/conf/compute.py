@@ -74,6 +74,13 @@ OPTIONS = [
         default="$state_path/image-cache",
         help="The directory for base images that instances' disks are overlays of.",
     ),
+    cfg.IntOpt(
+        "shelved_offload_time",
+        default=0,
+        min=-1,
+        help="Seconds after which a shelved server gives its place on its host back; 0 for at once, -1 for never by "
+        "itself. Set it for the conductors.",
+    ),
     cfg.StrOpt(
         "snapshots_path",
         default="$state_path/snapshots",

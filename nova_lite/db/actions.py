@@ -123,7 +123,7 @@ def finish_deletes(conn: sa.Connection, claimed: Sequence[Operation]) -> list[st
     """
     uuids = sorted({operation.instance_uuid for operation in claimed})
     building = sa.select(instances_table.c.uuid).where(
-        instances_table.c.uuid.in_(uuids), instances_table.c.vm_state == states.BUILDING
+        instances_table.c.uuid.in_(uuids), instances_table.c.vm_state.in_(states.BUILT_ANEW)
     )
     were_building = set(conn.execute(building).scalars())
     for mine, flag in ((were_building, True), (set(uuids) - were_building, False)):

@@ -138,7 +138,7 @@ def _recount(conn: sa.Connection, node_ids: Collection[int | None]) -> bool:
     values["building"] = (
         sa.select(sa.func.count())
         .select_from(allocations.join(instances, instances.c.uuid == allocations.c.consumer))
-        .where(here, instances.c.vm_state == states.BUILDING, instances.c.deleted == 0)
+        .where(here, instances.c.vm_state.in_(states.BUILT_ANEW), instances.c.deleted == 0)
         .scalar_subquery()
     )
     wrong = sa.or_(*(compute_nodes.c[name] != value for name, value in values.items()))
@@ -324,7 +324,8 @@ def settle_server(conn: sa.Connection, uuid: str) -> bool:
     if server.task_state is None and server.vm_state != states.BUILDING:
         return False
     values: dict[str, Any] = {"task_state": None, "updated_at": now()}
-    if server.vm_state == states.BUILDING:
+    half_unshelved = server.vm_state == states.SHELVED_OFFLOADED and node_id is not None
+    if server.vm_state == states.BUILDING or half_unshelved:
         message = "Nothing was building this server any more, as an audit found. Delete it and create it again."
         values |= {"vm_state": states.ERROR, "fault_code": 500, "fault_message": message, "fault_at": now()}
     conn.execute(sa.update(instances).where(instances.c.uuid == uuid).values(**values))

@@ -30,11 +30,15 @@ from nova_lite.objects.group import Group
 
 SCHEDULE_EVENT = "conductor_select_destinations"
 BUILD_EVENT = "compute__do_build_and_run_instance"
+UNSHELVE_EVENT = "compute_unshelve_instance"
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """A create operation, its instance, and the instance's group. allocated_node is set if a claim was made."""
+    """A create operation, or an unshelve of a server without a place; its instance, and the instance's group.
+
+    allocated_node is set if a claim was made.
+    """
 
     operation: Operation
     instance: instances.Instance
@@ -45,6 +49,15 @@ class Build:
     def attempts(self) -> list[dict[str, str]]:
         """The attempts that failed so far: host and reason."""
         return list(self.operation.arguments.get("attempts", []))
+
+    @property
+    def is_unshelve(self) -> bool:
+        return self.operation.kind == operations.UNSHELVE
+
+    @property
+    def event(self) -> str:
+        """What the API calls the compute's part of it."""
+        return UNSHELVE_EVENT if self.is_unshelve else BUILD_EVENT
 
     @property
     def excluded_hosts(self) -> tuple[str, ...]:
@@ -124,13 +137,17 @@ def note_placed(conn: sa.Connection, placed: Sequence[tuple[Build, str | None]],
     ids = [build.operation.id for build, _host in placed]
     operations.drop_open_steps(conn, ids)
     operations.add_steps(conn, ids, SCHEDULE_EVENT, at, finished=True)
-    operations.add_steps(conn, ids, BUILD_EVENT, at, [host for _build, host in placed])
+    for event in (BUILD_EVENT, UNSHELVE_EVENT):
+        mine = [(build.operation.id, host) for build, host in placed if build.event == event]
+        if mine:
+            operations.add_steps(conn, [each[0] for each in mine], event, at, [each[1] for each in mine])
 
 
 def fail(conn: sa.Connection, build: Build, message: str, *, owner: str | None = None, keep_host: bool = False) -> bool:
     """End a build in ERROR with its reason, and give back what it held; returns whether this was still to be done.
 
-    The fault is written with the state, so whoever sees ERROR sees why.
+    The fault is written with the state, so whoever sees ERROR sees why. A server that was to be unshelved is what it
+    was: SHELVED_OFFLOADED.
 
     :param owner: who must still hold the operation: an answer that comes after its lease was lost decides nothing.
     :param keep_host: leave the server and its allocation on its host, where a domain may exist.
@@ -157,7 +174,7 @@ def fail(conn: sa.Connection, build: Build, message: str, *, owner: str | None =
         sa.update(instances_table)
         .where(instances_table.c.uuid == build.instance.uuid)
         .values(
-            vm_state=states.ERROR,
+            vm_state=states.SHELVED_OFFLOADED if build.is_unshelve else states.ERROR,
             task_state=None,
             fault_code=500,
             fault_message=message,
@@ -201,6 +218,8 @@ def complete(conn: sa.Connection, outcomes: Sequence[BuildOutcome]) -> list[str]
                 addresses=addresses,
                 launched_at=now(),
                 updated_at=now(),
+                shelved_image=None,
+                shelved_at=None,
             )
         )
     operations.finish_steps(conn, [active[outcome.operation] for outcome in done])
@@ -242,10 +261,15 @@ def retry_elsewhere(conn: sa.Connection, build: Build, outcome: BuildOutcome) ->
     conn.execute(
         sa.update(instances_table)
         .where(instances_table.c.uuid == outcome.consumer)
-        .values(host=None, node=None, node_id=None, task_state=states.SCHEDULING, updated_at=now())
+        .values(host=None, node=None, node_id=None, task_state=_waiting(build), updated_at=now())
     )
     operations.finish_steps(conn, [build.operation.id], "Error", outcome.reason, outcome.host)
     return True
+
+
+def _waiting(build: Build) -> str:
+    """Return the task_state of a build that waits to be scheduled."""
+    return states.UNSHELVING if build.is_unshelve else states.SCHEDULING
 
 
 def count_failure(conn: sa.Connection, host: str, threshold: int) -> bool:

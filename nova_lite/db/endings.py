@@ -14,7 +14,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from nova_lite.db import actions, operations, rebuilds, snapshots
+from nova_lite.db import actions, images, operations, rebuilds, shelves, snapshots
 from nova_lite.db.operations import Operation
 from nova_lite.objects import instance as states
 from nova_lite.objects.action import ActionOutcome
@@ -32,23 +32,34 @@ _AFTERWARDS = {
     operations.UNRESCUE: states.ACTIVE,
 }
 #: Kinds that make an image: what was uploaded for one that has been given up is nobody's.
-IMAGING = (operations.CREATE_IMAGE, operations.CREATE_BACKUP)
+IMAGING = (operations.CREATE_IMAGE, operations.CREATE_BACKUP, operations.SHELVE)
 
 
 @dataclass(frozen=True, slots=True)
 class End:
     """is_done tells whether the end was still to be written. vm_state is what the server is now, if it is new.
 
-    images are those whose content is to be removed from where images are kept.
+    images are those whose content is to be removed from where images are kept. goes_on tells that the operation has
+    not ended, and waits to be driven further.
     """
 
     is_done: bool
     vm_state: str | None = None
     images: tuple[str, ...] = ()
+    goes_on: bool = False
 
 
-def complete(conn: sa.Connection, operation: Operation, outcome: ActionOutcome) -> End:
-    """Publish what an action has come to that a compute has done."""
+def complete(conn: sa.Connection, operation: Operation, outcome: ActionOutcome, offload_now: bool) -> End:
+    """Publish what an action has come to that a compute has done.
+
+    :param offload_now: whether servers give their places back as soon as they are shelved.
+    """
+    if outcome.kind == operations.SHELVE:
+        return _shelved(conn, operation, outcome, offload_now)
+    if outcome.kind == operations.SHELVE_OFFLOAD:
+        return End(shelves.publish_offloaded(conn, operation), states.SHELVED_OFFLOADED)
+    if operation.kind == operations.UNSHELVE:
+        return _unshelved(conn, operation, outcome)
     if operation.kind == operations.REBUILD:
         return _rebuilt(conn, operation, outcome)
     if operation.kind in IMAGING:
@@ -99,12 +110,34 @@ def _rebuilt(conn: sa.Connection, operation: Operation, outcome: ActionOutcome) 
 
 def _imaged(conn: sa.Connection, operation: Operation, outcome: ActionOutcome) -> End:
     if not snapshots.complete(conn, operation, outcome.power_state, outcome.result.get("content")):
-        return End(False, images=(str(operation.arguments["image_id"]),) if _is_given_up(conn, operation) else ())
+        return _stray(conn, operation)
     old = snapshots.rotate(conn, operation) if operation.kind == operations.CREATE_BACKUP else []
     return End(True, images=tuple(old))
 
 
-def _is_given_up(conn: sa.Connection, operation: Operation) -> bool:
-    """Tell whether the operation has ended without success."""
+def _shelved(conn: sa.Connection, operation: Operation, outcome: ActionOutcome, offload_now: bool) -> End:
+    content, power_state = outcome.result.get("content"), outcome.power_state
+    if not shelves.publish_shelved(conn, operation, power_state, content, go_on=offload_now):
+        return _stray(conn, operation)
+    return End(True, states.SHELVED, goes_on=offload_now)
+
+
+def _unshelved(conn: sa.Connection, operation: Operation, outcome: ActionOutcome) -> End:
+    if not shelves.publish_unshelved(conn, operation, outcome.power_state):
+        return End(False)
+    return End(True, states.ACTIVE, images=(str(operation.arguments["image"]["id"]),))
+
+
+def _stray(conn: sa.Connection, operation: Operation) -> End:
     now = operations.get(conn, operation.uuid)
-    return now is None or now.status not in (operations.ACTIVE, operations.SUCCEEDED)
+    return End(False, images=strays(conn, now) if now is not None else ())
+
+
+def strays(conn: sa.Connection, operation: Operation) -> tuple[str, ...]:
+    """Return the images whose content has come for an operation that was given up meanwhile, and that nobody has."""
+    if operation.status in (operations.ACTIVE, operations.SUCCEEDED):
+        return ()
+    image_id = str(operation.arguments["image_id"])
+    if operation.arguments["stored"]:
+        return () if images.exists(conn, image_id) else (image_id,)
+    return (image_id,) if operation.status == operations.CANCELLED else ()

@@ -85,6 +85,8 @@ class Instance(NamedTuple):
     terminated_at: datetime.datetime | None
     deleted_at: datetime.datetime | None
     deleted: int
+    shelved_image: str | None
+    shelved_at: datetime.datetime | None
 
 
 COLUMNS = tuple(instances.c[name] for name in Instance._fields)
@@ -432,6 +434,8 @@ def begin_delete(conn: sa.Connection, uuid: str, caller: Caller) -> str:
             return found
     if row.task_state is not None:
         images.delete_of_cancelled(conn, uuid)
+    if row.shelved_image:
+        images.delete(conn, json.loads(row.shelved_image)["id"])
     operations.cancel_others(conn, uuid, "The server is being deleted.")
     statement = sa.update(instances).where(instances.c.id == row.id)
     conn.execute(statement.values(task_state=objects.DELETING, updated_at=now()))

@@ -217,6 +217,10 @@ instances = _table(
     sa.Column("terminated_at", Timestamp),
     sa.Column("deleted_at", Timestamp),
     sa.Column("deleted", Id, nullable=False, default=0),
+    # What a shelved server is unshelved from, and since when it is shelved.
+    sa.Column("shelved_image", Text),
+    sa.Column("shelved_at", Timestamp),
+    sa.Index("ix_instances_shelved_at", "shelved_at"),
     sa.Index("ix_instances_project_id_deleted_created_at", "project_id", "deleted", "created_at"),
     sa.Index("ix_instances_deleted_created_at", "deleted", "created_at"),
     sa.Index("ix_instances_reservation_id", "reservation_id"),

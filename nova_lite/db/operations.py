@@ -32,6 +32,7 @@ CONFIRM, REVERT = "confirmResize", "revertResize"
 PAUSE, UNPAUSE, SUSPEND, RESUME = "pause", "unpause", "suspend", "resume"
 REBUILD = "rebuild"
 RESCUE, UNRESCUE = "rescue", "unrescue"
+SHELVE, SHELVE_OFFLOAD, UNSHELVE = "shelve", "shelveOffload", "unshelve"
 CREATE_IMAGE, CREATE_BACKUP = "createImage", "createBackup"
 
 
@@ -225,6 +226,15 @@ def release(conn: sa.Connection, uuids: Sequence[str], owner: str) -> None:
         sa.update(operations)
         .where(operations.c.uuid.in_(uuids), operations.c.owner == owner, operations.c.status == ACTIVE)
         .values(lease_expires_at=now(), updated_at=operations.c.updated_at)
+    )
+
+
+def begin_again(conn: sa.Connection, operation_uuid: str) -> None:
+    """Let an operation that goes on with another part wait for whoever claims it."""
+    conn.execute(
+        sa.update(operations)
+        .where(operations.c.uuid == operation_uuid, operations.c.status == ACTIVE)
+        .values(step="accepted", owner=None, lease_expires_at=now(), updated_at=now())
     )
 
 

@@ -21,6 +21,9 @@ RESIZED = "resized"
 ERROR = "error"
 DELETED = "deleted"
 
+#: A server in these that has an allocation is being built. Only while it is unshelved has one of the second any.
+BUILT_ANEW = (BUILDING, SHELVED_OFFLOADED)
+
 # task_state: what is being done to it; None when nothing is.
 SCHEDULING = "scheduling"
 SPAWNING = "spawning"

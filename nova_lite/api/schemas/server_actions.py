@@ -98,3 +98,27 @@ RESCUE = v.obj(
     },
     ("rescue",),
 )
+
+SHELVE = bare("shelve")
+# None is no zone: a server that was pinned to one is not any more.
+_ZONE: Schema = {"oneOf": [v.NAME, {"type": "null"}]}
+UNSHELVE = Versioned(
+    {
+        "2.1": bare("unshelve"),
+        "2.77": v.obj(
+            {"unshelve": {"oneOf": [v.obj({"availability_zone": v.NAME}, ("availability_zone",)), {"type": "null"}]}},
+            ("unshelve",),
+        ),
+        "2.91": v.obj(
+            {
+                "unshelve": {
+                    "oneOf": [
+                        v.obj({"availability_zone": _ZONE, "host": v.HOSTNAME}, minProperties=1),
+                        {"type": "null"},
+                    ]
+                }
+            },
+            ("unshelve",),
+        ),
+    }
+)

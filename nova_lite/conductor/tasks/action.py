@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from oslo_log import log
@@ -39,6 +41,9 @@ _EVENTS = {
     operations.REBUILD: "compute_rebuild_instance",
     operations.RESCUE: "compute_rescue_instance",
     operations.UNRESCUE: "compute_unrescue_instance",
+    operations.SHELVE: "compute_shelve_instance",
+    operations.SHELVE_OFFLOAD: "compute_shelve_offload_instance",
+    operations.UNSHELVE: "compute_unshelve_instance",
     operations.CREATE_IMAGE: "compute_snapshot_instance",
     operations.CREATE_BACKUP: "compute_backup_instance",
 }
@@ -59,8 +64,9 @@ class ActionTask(Task):
             if row is None:
                 self._cancel(operation)
             elif up:
-                handed[server, operation.kind].append(operation)
-                notifications.emit(operation, "start", row)
+                kind = _part(operation, row)
+                handed[server, kind].append(operation)
+                notifications.emit(replace(operation, kind=kind), "start", row)
             elif operation.kind == operations.DELETE:
                 finished.append(operation)
             else:
@@ -108,7 +114,7 @@ class ActionTask(Task):
         requests = [
             ActionRequest(
                 operation=operation.uuid,
-                kind=operation.kind,
+                kind=kind,
                 instance=instances.to_object(rows[operation.instance_uuid]),
                 arguments=operation.arguments,
                 request_id=operation.request_id,
@@ -162,17 +168,21 @@ class ActionTask(Task):
         """Remove images that came to be for operations that were given up meanwhile."""
         for outcome in outcomes:
             operation = found.get(outcome.operation)
-            if operation is None or not outcome.succeeded or operation.kind not in endings.IMAGING:
+            if operation is None or not outcome.succeeded or outcome.kind not in endings.IMAGING:
                 continue
-            if operation.status not in (operations.ACTIVE, operations.SUCCEEDED):
-                self._discard(outcome.host, [str(operation.arguments["image_id"])])
+            if operation.status != operations.ACTIVE:
+                self._discard(outcome.host, self.tools.db.read(partial(endings.strays, operation=operation)))
 
     def _complete(self, operation: Operation, row: Instance, outcome: ActionOutcome) -> None:
-        end = self.tools.db.write(lambda conn: endings.complete(conn, operation, outcome))
+        offload_now = self.tools.conf.compute.shelved_offload_time == 0
+        end = self.tools.db.write(lambda conn: endings.complete(conn, operation, outcome, offload_now))
         if end.is_done:
             with continuing(operation.request_id):
-                LOG.info("%s done instance=%s host=%s", operation.kind, row.uuid, row.host)
-            notifications.emit(operation, "end", row, state=end.vm_state or row.vm_state, task_state=None)
+                LOG.info("%s done instance=%s host=%s", outcome.kind, row.uuid, row.host)
+            done = replace(operation, kind=outcome.kind)
+            notifications.emit(done, "end", row, state=end.vm_state or row.vm_state, task_state=None)
+        if end.goes_on:
+            self.tools.hint([operation.uuid])
         self._discard(outcome.host, end.images)
 
     def _fail(
@@ -206,3 +216,11 @@ class ActionTask(Task):
                 with continuing(operation.request_id):
                     LOG.info("deleted instance=%s host=%s", row.uuid, row.host)
                 notifications.emit(operation, "end", row, state=states.DELETED, task_state=None)
+
+
+def _part(operation: Operation, row: Instance) -> str:
+    """Return what is to be done of an operation now, by the name of a kind: a server that is shelved gives its place
+    back in the operation that has shelved it."""
+    if operation.kind == operations.SHELVE and row.vm_state == states.SHELVED:
+        return operations.SHELVE_OFFLOAD
+    return operation.kind

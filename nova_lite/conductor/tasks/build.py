@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 
 from oslo_log import log
 
@@ -25,18 +26,21 @@ from nova_lite import exception, metrics, rpc
 from nova_lite.conductor import notifications
 from nova_lite.conductor.tasks import Task
 from nova_lite.context import continuing, service_context
-from nova_lite.db import allocations, builds, instances, operations, registry
+from nova_lite.db import allocations, builds, instances, operations, registry, shelves
 from nova_lite.db.builds import Build
 from nova_lite.db.operations import Operation
 from nova_lite.objects import instance as states
 from nova_lite.objects.build import BuildOutcome, BuildRequest, Claim, ClaimOutcome
+from nova_lite.objects.image import Image
+from nova_lite.objects.instance import Instance
+from nova_lite.objects.request_spec import RequestSpec
 from nova_lite.objects.selection import Selection
 
 LOG = log.getLogger(__name__)
 
 
 class BuildTask(Task):
-    """Operations of the kind create."""
+    """Operations of the kind create, and of unshelve those of servers that have no place."""
 
     def drive(self, claimed: Sequence[Operation]) -> None:
         found = self.tools.db.read(lambda conn: builds.gather(conn, claimed))
@@ -57,15 +61,7 @@ class BuildTask(Task):
     # -- scheduling
 
     def _schedule(self, waiting: Sequence[Build]) -> None:
-        specs = [
-            instances.to_request_spec(
-                build.instance,
-                build.group,
-                excluded_hosts=build.excluded_hosts,
-                request_id=build.operation.request_id,
-            )
-            for build in waiting
-        ]
+        specs = [_request_spec(build) for build in waiting]
         try:
             selections = self.tools.scheduler.select_destinations(service_context(), specs)
         except (rpc.Error, exception.NovaLiteError) as error:
@@ -119,7 +115,8 @@ class BuildTask(Task):
             metrics.BUILDS.labels("failed").inc()
             with continuing(build.operation.request_id):
                 LOG.info("build failed instance=%s why=%s reason=%s", build.instance.uuid, why, message)
-            notifications.emit(build.operation, "error", build.instance, state=states.ERROR, fault=message)
+            state = states.SHELVED_OFFLOADED if build.is_unshelve else states.ERROR
+            notifications.emit(build.operation, "error", build.instance, state=state, fault=message)
 
     # -- going on with what has an allocation
 
@@ -141,11 +138,13 @@ class BuildTask(Task):
                 LOG.info("build taken up again instance=%s host=%s", build.instance.uuid, host)
                 self.tools.compute.build(service_context(build.operation.request_id), server, [request])
             elif build.operation.uuid in late:
+                advice = "Unshelve it again." if build.is_unshelve else "Delete the server and create it again."
                 message = (
                     f"The compute host {host} went down while it built the server and did not return for "
-                    f"{patience:.0f} seconds. Delete the server and create it again."
+                    f"{patience:.0f} seconds. {advice}"
                 )
-                self._fail(build, message, "host-down", keep_host=True)
+                # What an unshelve leaves there goes when the host returns: the server's row says that it has no place.
+                self._fail(build, message, "host-down", keep_host=not build.is_unshelve)
 
     # -- what computes report
 
@@ -186,6 +185,16 @@ class BuildTask(Task):
                 with continuing(build.operation.request_id):
                     LOG.info("active instance=%s host=%s", outcome.consumer, outcome.host)
                 notifications.emit(build.operation, "end", build.instance)
+                if build.is_unshelve:
+                    self._forget_image(build, outcome.host)
+
+    def _forget_image(self, build: Build, host: str) -> None:
+        """Remove the image that the server was unshelved from."""
+        gone = self.tools.db.write(lambda conn: shelves.forget_image(conn, build.operation))
+        down_time = self.tools.conf.service_down_time
+        servers = self.tools.db.read(lambda conn: registry.compute_servers(conn, [host], down_time))
+        if gone and host in servers:
+            self.tools.compute.discard_images(service_context(), servers[host][0], gone)
 
     def _attempt_failed(self, build: Build, outcome: BuildOutcome) -> None:
         # What is reported twice, or late, is not about the attempt that is under way now.
@@ -213,11 +222,29 @@ def _log_placed(build: Build, selection: Selection) -> None:
         LOG.info("placed instance=%s host=%s fall_overs=%d", selection.consumer, selection.host, selection.fall_overs)
 
 
+def _request_spec(build: Build) -> RequestSpec:
+    spec = instances.to_request_spec(
+        build.instance,
+        build.group,
+        excluded_hosts=build.excluded_hosts,
+        request_id=build.operation.request_id,
+    )
+    if build.is_unshelve:
+        # Where the server was once created says nothing of where it is to go now.
+        return replace(spec, requested_host=build.operation.arguments["host"], requested_node=None)
+    return spec
+
+
 def _build_request(build: Build, selection: Selection) -> BuildRequest:
     return BuildRequest(
         operation=build.operation.uuid,
         grant_id=selection.grant_id or 0,
         node_id=selection.node_id or 0,
-        instance=instances.to_object(build.instance, selection.host, selection.node),
+        instance=_to_object(build, selection),
         request_id=build.operation.request_id,
     )
+
+
+def _to_object(build: Build, selection: Selection) -> Instance:
+    instance = instances.to_object(build.instance, selection.host, selection.node)
+    return replace(instance, image=Image(**build.operation.arguments["image"])) if build.is_unshelve else instance

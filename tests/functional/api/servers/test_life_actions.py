@@ -20,12 +20,17 @@ ACTIONS: list[tuple[dict[str, Any], str, str, tuple[str, ...]]] = [
     ({"unrescue": None}, "unrescue", "unrescuing", ("rescued",)),
     ({"rebuild": {"imageRef": IMAGE}}, "rebuild", "rebuilding", ("active", "stopped", "error")),
 ]
+OFFLOAD: tuple[dict[str, Any], str, str, tuple[str, ...]] = (
+    {"shelveOffload": None}, "shelveOffload", "shelving_offloading", ("shelved",)
+)  # fmt: skip
 AT_REST = ("active", "stopped", "paused", "suspended")
 IMAGING: list[tuple[dict[str, Any], str, str, tuple[str, ...]]] = [
     ({"createImage": {"name": "i"}}, "createImage", "image_snapshot", AT_REST),
     ({"createBackup": {"name": "b", "backup_type": "daily", "rotation": 1}}, "createBackup", "image_backup", AT_REST),
 ]
 ACTIONS += IMAGING
+ACTIONS += [({"shelve": None}, "shelve", "shelving", AT_REST), OFFLOAD]
+ACTIONS += [({"unshelve": None}, "unshelve", "unshelving", ("shelved", "shelved_offloaded"))]
 STATES = ("active", "stopped", "paused", "suspended", "rescued", "shelved", "error", "resized", "building")
 
 
@@ -40,7 +45,7 @@ def test_an_action_is_put_on_the_books_in_the_states_that_allow_it(api: ServerAP
     for vm_state in allowed:
         api.settle(server_id, vm_state)
 
-        answer = _act(api, server_id, body)
+        answer = _act(api, server_id, body, "root" if action is OFFLOAD else "alice")
 
         assert answer.status_code in (200, 202), answer.text
         added = api.db.read(lambda conn: operations.get(conn, api.conductor.hints[-1][0]))
@@ -58,7 +63,7 @@ def test_every_other_state_is_a_conflict(api: ServerAPI, action: Any) -> None:
     for vm_state in STATES:
         if vm_state not in allowed:
             api.settle(server_id, vm_state)
-            answer = _act(api, server_id, body)
+            answer = _act(api, server_id, body, "root" if action is OFFLOAD else "alice")
             assert answer.status_code == 409, vm_state
             expected = f"Cannot '{kind}' instance {server_id} while it is in vm_state {vm_state}"
             assert answer.json["conflictingRequest"]["message"] == expected
@@ -71,7 +76,7 @@ def test_a_server_that_something_is_done_to_is_a_conflict(api: ServerAPI, action
     server_id = api.create()
     api.settle(server_id, allowed[0], task_state="powering-off")
 
-    answer = _act(api, server_id, body)
+    answer = _act(api, server_id, body, "root" if action is OFFLOAD else "alice")
 
     assert answer.status_code == 409
     assert "in task_state powering-off" in answer.text
@@ -85,6 +90,9 @@ def test_who_may_not(api: ServerAPI, action: Any) -> None:
 
     assert _act(api, server_id, body, "carol").status_code == 403
     assert _act(api, server_id, body, "bob").status_code == 404
+    if action is OFFLOAD:
+        assert _act(api, server_id, body).status_code == 403
+        return
     _act(api, server_id, {"lock": None})
     if action in IMAGING:  # a lock is for what changes a server
         assert _act(api, server_id, body).status_code == 202
