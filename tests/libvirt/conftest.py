@@ -19,7 +19,9 @@ from nova_lite import conf as nova_conf
 from nova_lite.objects.flavor import Flavor
 from nova_lite.objects.instance import Instance
 from tests.fixtures import guest as nano
+from tests.fixtures import hosts as hosts_fixture
 from tests.fixtures import libvirtd as libvirtd_fixture
+from tests.fixtures.hosts import Hosts
 from tests.fixtures.libvirtd import Libvirtd, wait_until
 
 FLAVOR = Flavor("1", "nano", vcpus=1, memory_mb=16, root_gb=1)
@@ -65,6 +67,24 @@ def libvirtd() -> Iterator[Libvirtd]:
     finally:
         daemon.stop()
         daemon.directory.parent.rmdir()
+
+
+@pytest.fixture(scope="session")
+def hosts() -> Iterator[Hosts]:
+    """Three hosts with a libvirtd each, joined by a network of their own."""
+    lacks = hosts_fixture.missing()
+    if lacks:
+        reason = "guests that move need " + "; ".join(lacks)
+        if os.environ.get("NOVA_LITE_REQUIRE_LIBVIRT") == "1":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    made = Hosts(Path(tempfile.mkdtemp(prefix="nova-lite-")), 3)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
+        made.directory.rmdir()
 
 
 @pytest.fixture(scope="session")

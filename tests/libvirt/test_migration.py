@@ -7,12 +7,10 @@ That a guest is the same run as before is told by its beats, which count on from
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +29,6 @@ from nova_lite.objects.instance import Instance
 from nova_lite.objects.move import ABORT, FORCE_COMPLETE, Progress
 from nova_lite.virt.driver import Vif
 from tests.fixtures import guest as nano
-from tests.fixtures import hosts as hosts_fixture
 from tests.fixtures.hosts import Host, Hosts
 from tests.fixtures.libvirtd import wait_until
 from tests.libvirt.conftest import flavor, make_instance, wait_for_console
@@ -42,23 +39,6 @@ GIB = 1 << 30
 # Data in the middle of the root disk, where the image has none.
 OFFSET = 512 << 10
 ROOT_DISK = "/machine/peripheral/virtio-disk0/virtio-backend"
-
-
-@pytest.fixture(scope="module")
-def hosts() -> Iterator[Hosts]:
-    lacks = hosts_fixture.missing()
-    if lacks:
-        reason = "guests that move need " + "; ".join(lacks)
-        if os.environ.get("NOVA_LITE_REQUIRE_LIBVIRT") == "1":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    made = Hosts(Path(tempfile.mkdtemp(prefix="nova-lite-")), 3)
-    try:
-        made.start()
-        yield made
-    finally:
-        made.stop()
-        made.directory.rmdir()
 
 
 @dataclass
@@ -331,6 +311,18 @@ def test_disk_that_would_shrink_stays_where_it_is(sides: MakeSides) -> None:
         prepare(n1, small)
 
     assert n1.is_running(instance)
+
+
+def test_destination_that_cannot_take_it_is_left_empty(sides: MakeSides) -> None:
+    n1, n2, _ = sides()
+    instance = make_instance()
+    spawn(n1, instance)
+    n2.image().write_bytes(b"")
+
+    with pytest.raises(exception.BuildFailed, match="empty"):
+        prepare(n2, instance, live=True)
+
+    assert n2.has_nothing_of(instance)
 
 
 def test_transfer_that_breaks_leaves_nothing(sides: MakeSides) -> None:

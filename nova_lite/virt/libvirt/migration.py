@@ -98,23 +98,40 @@ class Migrations:
                 if not live:
                     moving_files.check_nothing_shrinks(files.sizes(), moving_files.wanted_sizes(instance.flavor))
                 self._check_base_is_here(files)
-            elif live:
-                files.make(instance.flavor, image, config_drive.files() if config_drive else None)
-            else:
-                files.prepare()
-            move = uuid_module.uuid4().hex
-            return {
-                **self._addresses(),
-                "move": move,
-                "same_host": same_host,
-                "shared": shared,
-                "mark": None if same_host else files.mark(move),
-                "directory": str(files.directory),
-                "base": image.name if image else None,
-                "wanted": moving_files.wanted_sizes(instance.flavor),
-                "sizes": files.sizes() if live else {},
-                "bridges": {vif.mac.lower(): vif.bridge for vif in vifs if vif.bridge},
-            }
+            try:
+                if live and not shared:
+                    files.make(instance.flavor, image, config_drive.files() if config_drive else None)
+                elif not shared:
+                    files.prepare()
+                return self._describe(instance, files, image, vifs, live, same_host, shared)
+            except BaseException:
+                if not shared:
+                    files.remove()
+                raise
+
+    def _describe(
+        self,
+        instance: Instance,
+        files: MovingFiles,
+        image: Path | None,
+        vifs: list[Vif],
+        live: bool,
+        same_host: bool,
+        shared: bool,
+    ) -> Destination:
+        move = uuid_module.uuid4().hex
+        return {
+            **self._addresses(),
+            "move": move,
+            "same_host": same_host,
+            "shared": shared,
+            "mark": None if same_host else files.mark(move),
+            "directory": str(files.directory),
+            "base": image.name if image else None,
+            "wanted": moving_files.wanted_sizes(instance.flavor),
+            "sizes": files.sizes() if live else {},
+            "bridges": {vif.mac.lower(): vif.bridge for vif in vifs if vif.bridge},
+        }
 
     def _addresses(self) -> Destination:
         """Return where and as whom this host can be reached."""
@@ -152,17 +169,14 @@ class Migrations:
     ) -> None:
         """See Driver.finish_migration."""
         state = self._power_state(instance)
-        if state != states.NOSTATE and (not destination["same_host"] or state == states.RUNNING):
-            # It was finished before: a domain is defined only when its files are whole.
-            if power_on:
-                self._start(instance)
-            return
         files = self._files(instance)
-        if not destination["shared"] and not files.have_arrived(destination["move"]):
-            raise exception.MigrationFailed(reason="its disks have not come to the host as a whole.")
-        with explained(exception.MigrationFailed):
-            drives = files.complete(instance.flavor, image, config_drive.files() if config_drive else None)
-        self._define(instance, files, drives, vifs)
+        # A domain is defined only when its files are whole; one of a resize in its place is the old one until it runs.
+        if state == states.NOSTATE or (destination["same_host"] and state != states.RUNNING):
+            if not destination["shared"] and not files.have_arrived(destination["move"]):
+                raise exception.MigrationFailed(reason="its disks have not come to the host as a whole.")
+            with explained(exception.MigrationFailed):
+                drives = files.complete(instance.flavor, image, config_drive.files() if config_drive else None)
+            self._define(instance, files, drives, vifs)
         with explained(exception.MigrationFailed):
             files.take_over()
             files.unmark()
