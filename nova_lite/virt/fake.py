@@ -8,6 +8,8 @@ action, or by the name of a server and action, are read from a control file befo
     {"host1": {"spawn": {"fail": "no space left", "delay": 2.0}}, "*": {"destroy": {"hang": true}}}
 
 ``fail`` raises with that reason, ``delay`` waits so many seconds first, ``hang`` makes the hypervisor unavailable.
+What is not done to a server ("domains", "check") fails on the first host of the process. ``seconds`` is how long a
+"live_migrate" takes, instead of [fake] live_migration_seconds.
 
 Hosts whose processes share [fake] domains_path can move servers to each other. A server's disks are an empty file of
 their own, so that what a move leaves behind can be seen; with [fake] shared_disks, all hosts see the same one.
@@ -95,7 +97,7 @@ class FakeDriver(Driver):
         )
 
     def domains(self) -> list[DomainInfo]:
-        self._act("*", "domains")
+        self._act(self._hosts[0], "domains")
         with self._lock:
             return list(self._domains.values())
 
@@ -104,7 +106,7 @@ class FakeDriver(Driver):
             return [self._domains[host, uuid] for host in self._hosts if (host, uuid) in self._domains]
 
     def check(self) -> None:
-        self._act("*", "check")
+        self._act(self._hosts[0], "check")
 
     def spawn(self, instance: Instance, image: Path | None, vifs: list[Vif], config_drive: ConfigDrive | None) -> None:
         if instance.node not in self._hosts:
@@ -222,7 +224,8 @@ class FakeDriver(Driver):
         if domain is None:
             return
         total = instance.flavor.memory_mb << 20
-        began, ends = time.monotonic(), self._options.live_migration_seconds
+        told = self._faults("live_migrate", "*", instance.node, instance.name)
+        began, ends = time.monotonic(), float(told.get("seconds", self._options.live_migration_seconds))
         while (elapsed := time.monotonic() - began) < ends:
             done = int(total * elapsed / ends)
             wish = watch(Progress(total, done, total - done))

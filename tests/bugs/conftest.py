@@ -17,6 +17,10 @@ from tests.fixtures.books import disagreements
 from tests.fixtures.client import Client
 from tests.fixtures.cloud import Cloud, merged
 from tests.fixtures.inside import InsideCloud
+from tests.fixtures.mariadb import MariaDB
+from tests.fixtures.movers import Movers
+from tests.fixtures.rabbitmq import RabbitMQ
+from tests.fixtures.rack import Rack
 from tests.fixtures.scheduling import Scheduling
 
 # Builds that fail in a row on a host before its service is disabled.
@@ -30,6 +34,21 @@ LARGE = {
     "conductor": {"build_batch": "500", "scheduler_timeout": "1"},
     "scheduler": {"batch": "2", "reap_interval": "0.1"},
 }
+
+# What moves need: a live migration that can be looked at, reports that come ten times a second.
+MOVING = {
+    "fake": {"live_migration_seconds": "0.3"},
+    "conductor": {
+        "allow_resize_to_same_host": "true",
+        "disable_after_build_failures": "0",
+        "lease": "1",
+        "sweep_interval": "0.2",
+    },
+    "compute": {"inventory_interval": "0.1"},
+}
+# A host of the rack that restarts is waited for.
+PATIENT = {"conductor": {"compute_down_patience": "60"}}
+RACK = ("host1", "host2", "host3")
 
 
 def _start(directory: Path, settings: dict[str, dict[str, str]]) -> Iterator[Cloud]:
@@ -57,6 +76,46 @@ def ten_hosts_running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clou
 @pytest.fixture(scope="session")
 def large_hosts_running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
     yield from _start(tmp_path_factory.mktemp("large-hosts"), LARGE)
+
+
+@pytest.fixture(scope="session")
+def moving_hosts_running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+    yield from _start(tmp_path_factory.mktemp("moving-hosts"), merged(MOVING, {"fake": {"hosts": "host[1-4]"}}))
+
+
+@pytest.fixture(scope="session")
+def rack_running(mariadb: MariaDB, rabbitmq: RabbitMQ, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rack]:
+    bus, database = rabbitmq.vhost_url(), mariadb.url(mariadb.create_database())
+    rack = Rack(tmp_path_factory.mktemp("rack"), database, bus, RACK, merged(MOVING, PATIENT))
+    try:
+        yield rack
+    finally:
+        rack.stop()
+
+
+@pytest.fixture
+def moving(moving_hosts_running: Cloud) -> Iterator[Movers]:
+    """Whoever moves servers between four hosts of 4 VCPU, the computes of which are one process."""
+    movers = Movers(moving_hosts_running)
+    yield movers
+    movers.clear()
+
+
+@pytest.fixture
+def rack(rack_running: Rack) -> Iterator[Rack]:
+    """Three such hosts with a compute process each, and host0."""
+    yield rack_running
+    for host, process in rack_running.hosts.items():
+        if process.process.poll() is not None:
+            rack_running.start_host(host)
+    Movers(rack_running).clear()
+    rack_running.wait_until_hosts_are_up(RACK)
+
+
+@pytest.fixture
+def racked(rack: Rack) -> Movers:
+    """Whoever moves servers between these."""
+    return Movers(rack)
 
 
 @pytest.fixture
