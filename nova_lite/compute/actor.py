@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Actions on servers of this host, from stop to delete; each looks at what is true and goes on from there."""
+"""Actions on servers of this host, from stop to delete; each looks at what is true and goes on from there.
+
+An order may come late, to a host that was cut off and whose servers live elsewhere by now. So each one but a delete,
+which is never taken back, is asked about before it is carried out.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from typing import Any
 from oslo_config import cfg
 from oslo_log import log
 
-from nova_lite import exception
+from nova_lite import exception, rpc
 from nova_lite.batching import Batcher, answering_nothing
 from nova_lite.compute.instance_locks import InstanceLocks
 from nova_lite.compute.work import Work
@@ -42,9 +46,14 @@ class Actor:
         locks: InstanceLocks,
         work: Work,
         report: Callable[[Sequence[ActionOutcome]], None],
+        ask: Callable[[Sequence[str]], Sequence[bool]],
         more: Mapping[str, Kind],
     ) -> None:
-        """:param more: what does the kinds of actions that this class does not know."""
+        """Get ready.
+
+        :param ask: tells of operations whether they are still to be done.
+        :param more: what does the kinds of actions that this class does not know.
+        """
         self._conf = conf
         self._driver = driver
         self._network = network
@@ -65,6 +74,7 @@ class Actor:
         self._outcomes: Batcher[ActionOutcome, None] = Batcher(
             "action-outcomes", answering_nothing(report), 100, threads=2
         )
+        self._questions: Batcher[str, bool] = Batcher("action-questions", ask, 100, threads=2)
 
     def act(self, requests: Sequence[ActionRequest]) -> None:
         """Accept actions; those that are already being worked on are left alone."""
@@ -77,6 +87,7 @@ class Actor:
     def stop(self) -> None:
         """Finish what has been accepted."""
         self._pool.shutdown(wait=True)
+        self._questions.stop()
         self._outcomes.stop()
 
     def destroy(self, request: ActionRequest) -> None:
@@ -87,10 +98,22 @@ class Actor:
     def _act(self, request: ActionRequest) -> None:
         # The outcome is reported under the lock, so that no later action or event overtakes it on the way.
         with continuing(request.request_id), self._locks.holding(request.instance.uuid):
-            outcome = self._attempt(request)
-            reported = self._outcomes.submit([outcome])[0]
-            reported.exception()
+            if request.kind == "delete" or self._is_wanted(request):
+                outcome = self._attempt(request)
+                reported = self._outcomes.submit([outcome])[0]
+                reported.exception()
         self._work.end(request.operation)
+
+    def _is_wanted(self, request: ActionRequest) -> bool:
+        """Ask whether an order still holds; if nobody answers, the operation's lease brings it back."""
+        try:
+            wanted = self._questions.submit([request.operation])[0].result()
+        except rpc.Error as error:
+            LOG.warning("no conductor answered operation=%s reason=%s", request.operation, error)
+            return False
+        if not wanted:
+            LOG.info("no longer to be done kind=%s instance=%s", request.kind, request.instance.uuid)
+        return wanted
 
     def _attempt(self, request: ActionRequest) -> ActionOutcome:
         instance, reason, result = request.instance, "", None

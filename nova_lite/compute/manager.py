@@ -119,7 +119,8 @@ class ComputeService(Service):
             "createImage": snapshots.create_image,
             "createBackup": snapshots.create_image,
         }
-        self._actor = Actor(conf, self.driver, network, self._locks, self._work, self._report_actions, more)
+        report, ask = self._report_actions, self._ask_for_actions
+        self._actor = Actor(conf, self.driver, network, self._locks, self._work, report, ask, more)
         self._mover = Mover(conf, self.driver, network, spawner, self._locks, self._work, claims, self._conductor)
         self._hosts: list[str] = []
         self._host_of_node: dict[str, str] = {}
@@ -239,6 +240,11 @@ class ComputeService(Service):
             self._conductor.note_progress(service_context(), operation, task_state, saving)
         except rpc.Error as error:
             LOG.warning("no conductor heard operation=%s task_state=%s reason=%s", operation, task_state, error)
+
+    def _ask_for_actions(self, operations: Sequence[str]) -> list[bool]:
+        """Tell of each operation whether it is still to be done."""
+        wanted = set(self._conductor.wanted(service_context(), operations))
+        return [operation in wanted for operation in operations]
 
     def _report_actions(self, outcomes: Sequence[ActionOutcome]) -> None:
         self._conductor.finish_actions(service_context(), outcomes)

@@ -207,6 +207,10 @@ class Endpoint:
         self._db.write(lambda conn: operations.renew(conn, uuids, server, lease))
 
     @rpc.expose
+    def wanted(self, context: RequestContext, uuids: list[str]) -> list[str]:
+        return sorted(self._db.read(lambda conn: operations.active(conn, uuids)))
+
+    @rpc.expose
     def report_power_state(self, context: RequestContext, host: str, domain: DomainInfo) -> None:
         if self._db.write(lambda conn: actions.report_power_state(conn, host, domain.uuid, domain.power_state)):
             LOG.info("power state changed by itself instance=%s state=%d", domain.uuid, domain.power_state)

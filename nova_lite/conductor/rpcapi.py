@@ -53,6 +53,10 @@ class ConductorAPI:
         """Report how builds ended."""
         self._client.call(context, "finish_builds", outcomes=list(outcomes))
 
+    def wanted(self, context: RequestContext, operations: Sequence[str]) -> list[str]:
+        """Ask which of the operations are still to be done."""
+        return self._client.call(context, "wanted", uuids=list(operations))
+
     def finish_actions(self, context: RequestContext, outcomes: Sequence[ActionOutcome]) -> None:
         """Report how actions ended."""
         self._client.call(context, "finish_actions", outcomes=list(outcomes))

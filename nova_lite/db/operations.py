@@ -250,6 +250,12 @@ def is_active(conn: sa.Connection, operation_uuid: str) -> bool:
     return conn.execute(sa.select(operations.c.id).where(mine)).first() is not None
 
 
+def active(conn: sa.Connection, uuids: Sequence[str]) -> set[str]:
+    """Return those of the operations that have not ended."""
+    mine = sa.and_(operations.c.uuid.in_(uuids), operations.c.status == ACTIVE)
+    return set(conn.execute(sa.select(operations.c.uuid).where(mine)).scalars())
+
+
 def overdue(conn: sa.Connection, uuids: Sequence[str], patience: float) -> set[str]:
     """Return those of the operations that have stood at their step for longer than so many seconds."""
     late = operations.c.updated_at < now(-patience)
