@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from nova_lite import exception, policy
 from nova_lite.api import server_lookup, validation
-from nova_lite.api.microversion import Versioned
+from nova_lite.api.microversion import Version, Versioned
 from nova_lite.api.request import Request
 from nova_lite.api.schemas import server_actions as schemas
 from nova_lite.api.server_images import ServerImages
@@ -40,6 +40,8 @@ _REBOOTING = (
     states.RESUMING,
 )
 _CAN_REBOOT_HARD = (*instances.AT_REST, states.ERROR)
+_CRASH_DUMP = Version(2, 17)
+_CAN_CRASH = (states.ACTIVE, states.PAUSED, states.RESCUED, states.RESIZED, states.ERROR)
 # What no terminal shows, and some clients cannot read.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
@@ -80,6 +82,9 @@ class ServerAction:
             "reboot": (schemas.REBOOT, self._reboot),
             "lock": (schemas.LOCK, self._lock),
             "unlock": (schemas.UNLOCK, self._unlock),
+            "changePassword": (schemas.CHANGE_PASSWORD, self._change_password),
+            "injectNetworkInfo": (schemas.bare("injectNetworkInfo"), self._inject_network_info),
+            "trigger_crash_dump": (schemas.TRIGGER_CRASH_DUMP, self._trigger_crash_dump),
             "os-getConsoleOutput": (schemas.CONSOLE_OUTPUT, self._console_output),
             "os-resetState": (schemas.RESET_STATE, self._reset_state),
             **ServerMoves(services).actions,
@@ -181,6 +186,24 @@ class ServerAction:
         text = self._services.compute.console_output(req.nova, server, instances.to_object(row), lines)
         resp.status = falcon.HTTP_200
         resp.media = {"output": _CONTROLS.sub("", text)}
+
+    def _change_password(self, req: Request, resp: falcon.Response, server_id: str, value: Any) -> None:
+        row = server_lookup.find(self._services, req, server_id, "os-admin-password")
+        instances.check_state(row, "changePassword", (states.ACTIVE,))
+        raise exception.Conflict("QEMU guest agent is not enabled: set the password inside the server.")
+
+    def _inject_network_info(self, req: Request, resp: falcon.Response, server_id: str, value: Any) -> None:
+        server_lookup.find(self._services, req, server_id, "os-admin-actions:inject_network_info")
+        raise exception.NotImplementedHere(what="injecting network information into servers")
+
+    def _trigger_crash_dump(self, req: Request, resp: falcon.Response, server_id: str, value: Any) -> None:
+        if req.version < _CRASH_DUMP:
+            raise exception.BadRequest("There is no such action: trigger_crash_dump")
+        row = server_lookup.find(self._services, req, server_id, "servers:trigger_crash_dump")
+        caller = server_lookup.caller(req)
+        instances.check_lock(row, caller)
+        instances.check_state(row, "trigger_crash_dump", _CAN_CRASH)
+        raise exception.Conflict(f"Instance {row.uuid} cannot be made to crash: this cloud does not do that.")
 
     def _reset_state(self, req: Request, resp: falcon.Response, server_id: str, value: Any) -> None:
         row = server_lookup.find(self._services, req, server_id, "os-admin-actions:reset_state")

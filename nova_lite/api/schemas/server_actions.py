@@ -122,3 +122,6 @@ UNSHELVE = Versioned(
         ),
     }
 )
+
+CHANGE_PASSWORD = v.wrapped("changePassword", {"adminPass": {"type": "string", "maxLength": 255}}, ("adminPass",))
+TRIGGER_CRASH_DUMP = v.obj({"trigger_crash_dump": {"type": "null"}}, ("trigger_crash_dump",))

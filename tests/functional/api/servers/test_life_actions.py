@@ -109,3 +109,43 @@ def test_a_second_name_in_the_body_is_refused(api: ServerAPI, action: Any) -> No
     server_id = api.active()
 
     assert _act(api, server_id, body).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("body", "user", "status", "text"),
+    [
+        ({"changePassword": {"adminPass": "x"}}, "alice", 409, "guest agent is not enabled"),
+        ({"changePassword": {"adminPass": 1}}, "alice", 400, "adminPass"),
+        ({"changePassword": {}}, "alice", 400, "adminPass"),
+        ({"changePassword": {"adminPass": "x"}}, "carol", 403, "Policy"),
+        ({"changePassword": {"adminPass": "x"}}, "bob", 404, "could not be found"),
+        ({"injectNetworkInfo": None}, "root", 501, "does not support"),
+        ({"injectNetworkInfo": None}, "alice", 403, "Policy"),
+        ({"trigger_crash_dump": None}, "alice", 409, "cannot be made to crash"),
+        ({"trigger_crash_dump": {}}, "alice", 400, "trigger_crash_dump"),
+        ({"trigger_crash_dump": None}, "carol", 403, "Policy"),
+    ],
+)
+def test_what_this_cloud_does_not_do_is_refused_in_words(
+    api: ServerAPI, body: dict[str, Any], user: str, status: int, text: str
+) -> None:
+    server_id = api.active()
+
+    answer = _act(api, server_id, body, user)
+
+    assert (answer.status_code, text in answer.text) == (status, True), answer.text
+    assert api.count(models.operations) == 1
+
+
+@pytest.mark.parametrize("body", [{"changePassword": {"adminPass": "x"}}, {"trigger_crash_dump": None}])
+def test_what_is_refused_anyway_minds_the_state(api: ServerAPI, body: dict[str, Any]) -> None:
+    server_id = api.create()
+    api.settle(server_id, "stopped")
+
+    answer = _act(api, server_id, body)
+
+    assert (answer.status_code, "while it is in vm_state stopped" in answer.text) == (409, True)
+
+
+def test_a_crash_dump_is_unknown_below_2_17(api: ServerAPI) -> None:
+    assert _act(api, api.active(), {"trigger_crash_dump": None}, version="2.16").status_code == 400
