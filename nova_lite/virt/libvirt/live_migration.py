@@ -8,12 +8,13 @@ ended unseen is reported as failed rather than begun once more on disks of which
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import libvirt
 from oslo_config import cfg
@@ -91,25 +92,28 @@ class LiveMigrations:
             LOG.info("Found a live migration that runs instance=%s", instance.uuid)
         follower = _Follower(instance, self._connection, watch, post_copy=self._options.live_migration_permit_post_copy)
         failure = follower.follow(begun, partial(self._look, instance)) if begun or look.job else None
-        self._settle(instance, follower, failure)
+        self._settle(instance, destination, follower, failure)
 
     # -- the note of an attempt --------------------------------------------------------------------------------------
 
     def _check_not_begun_before(self, instance: Instance, destination: Destination) -> None:
-        path = self._attempts / instance.uuid
+        """Answer once more how the attempt ended, if this move was begun before and no job of it runs any more."""
         try:
-            begun_before = path.read_text() == destination["move"]
+            note = json.loads((self._attempts / instance.uuid).read_text())
         except FileNotFoundError:
-            begun_before = False
-        if begun_before:
-            path.unlink()
-            raise exception.MigrationFailed(
-                reason="its live migration ended while the compute service was away; it stayed on its host."
-            )
+            return
+        if note["move"] != destination["move"]:
+            return
+        if note.get("aborted"):
+            raise exception.MigrationAborted
+        unseen = "its live migration ended while the compute service was away; it stayed on its host."
+        raise exception.MigrationFailed(reason=note.get("reason", unseen))
 
-    def _note_attempt(self, instance: Instance, destination: Destination) -> None:
+    def _note_attempt(self, instance: Instance, destination: Destination, **ended: Any) -> None:
         self._attempts.mkdir(parents=True, exist_ok=True)
-        (self._attempts / instance.uuid).write_text(destination["move"])
+        partial_note = self._attempts / f"{instance.uuid}.partial"
+        partial_note.write_text(json.dumps({"move": destination["move"], **ended}))
+        partial_note.rename(self._attempts / instance.uuid)
 
     def _forget_attempt(self, instance: Instance) -> None:
         (self._attempts / instance.uuid).unlink(missing_ok=True)
@@ -132,9 +136,12 @@ class LiveMigrations:
 
         try:
             what = "tell how far the migration is"
-            return self._connection.call(what, look) or self._connection.call(what, look) or _Look()
+            found = self._connection.call(what, look) or self._connection.call(what, look)
         except HypervisorRefused as error:
             raise exception.HypervisorUnavailable(reason=str(error)) from error
+        if found is None:
+            raise exception.HypervisorUnavailable(reason="libvirt does not tell whether the server runs.")
+        return found
 
     def _begin(self, instance: Instance, files: MovingFiles, destination: Destination, flags: int) -> Begun[None]:
         options = self._options
@@ -189,7 +196,13 @@ class LiveMigrations:
             flags |= flag if wished else 0
         return flags
 
-    def _settle(self, instance: Instance, follower: _Follower, failure: exception.NovaLiteError | None) -> None:
+    def _settle(
+        self,
+        instance: Instance,
+        destination: Destination,
+        follower: _Follower,
+        failure: exception.NovaLiteError | None,
+    ) -> None:
         """Find out how it ended, and return if the guest has gone.
 
         :raises MigrationAborted: it has not, by wish.
@@ -212,13 +225,13 @@ class LiveMigrations:
             )
         if follower.is_suspended and look.state == libvirt.VIR_DOMAIN_PAUSED:
             self._act(instance, "resume the server", lambda domain: domain.resume())
-        self._forget_attempt(instance)
         reason = _why(failure)
+        if look.state == libvirt.VIR_DOMAIN_SHUTOFF:
+            reason = "it was powered off while it was moved."
+        self._note_attempt(instance, destination, reason=reason, aborted=follower.is_aborted)
         LOG.warning("Live migration ended, the guest stayed instance=%s reason=%s", instance.uuid, reason)
         if follower.is_aborted:
             raise exception.MigrationAborted
-        if look.state == libvirt.VIR_DOMAIN_SHUTOFF:
-            reason = "it was powered off while it was moved."
         raise exception.MigrationFailed(reason=reason)
 
     def _remove_husk(self, instance: Instance) -> None:
