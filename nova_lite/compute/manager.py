@@ -129,7 +129,7 @@ class ComputeService(Service):
         self._register()
         endpoint = Endpoint(self.driver, self._builder, self._actor, self._mover, snapshots)
         self._server = rpc.serve(rpc.COMPUTE, conf.host, endpoint, conf.rpc_workers)
-        self._report_domains()
+        self._report_first()
         self._heartbeat = Periodic("heartbeat", conf.report_interval, self._beat)
         self._reporter = Periodic("inventory", conf.compute.inventory_interval, self._report_inventory)
 
@@ -203,6 +203,13 @@ class ComputeService(Service):
                     if host is not None:
                         self._conductor.report_power_state(service_context(), host, domain)
 
+    def _report_first(self) -> None:
+        """Report what is here before anything is done; a report that nobody hears is no reason not to start."""
+        try:
+            self._report_domains()
+        except (rpc.Error, exception.NovaLiteError) as error:
+            LOG.warning("first report of domains failed; the next follows soon reason=%s", error)
+
     def _report_domains(self) -> None:
         """Report all that is here, remove what is proven to be left over, and look again at domains that differ."""
         domains, remains = self.driver.domains(), self.driver.remains()
@@ -212,12 +219,18 @@ class ComputeService(Service):
                 self._on_event(uuid)
                 continue
             LOG.info("removing uuid=%s host=%s finding=%s", uuid, host, finding)
-            left = _remains(uuid, host, answer["node"])
-            if finding == "deleted":
-                self._work.doom(uuid)
-                self._actor.destroy(left)
-            else:
-                self._remove_moved(left.instance)
+            try:
+                self._remove_left(_remains(uuid, host, answer["node"]), finding)
+            except exception.NovaLiteError as error:
+                # The next report finds it again; the others are not to wait for it.
+                LOG.warning("not removed uuid=%s host=%s reason=%s", uuid, host, error)
+
+    def _remove_left(self, left: ActionRequest, finding: str) -> None:
+        if finding == "deleted":
+            self._work.doom(left.instance.uuid)
+            self._actor.destroy(left)
+        else:
+            self._remove_moved(left.instance)
 
     def _remove_moved(self, instance: Instance) -> None:
         """Remove what a server that lives elsewhere has left here; asked again, now that nothing can change it."""

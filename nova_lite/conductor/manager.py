@@ -231,7 +231,6 @@ class Endpoint:
         deleted = self._db.read(lambda conn: actions.deleted(conn, uuids))
         resting = self._db.read(lambda conn: actions.expected_on(conn, hosts))
         known = self._db.read(lambda conn: actions.known(conn, uuids))
-        self._forget_evacuated(hosts, places)
         moved = {(each.uuid, each.host) for each in self._db.read(lambda conn: moves.remains(conn, places))}
         elsewhere = known - deleted - resting.keys()
         offloaded = self._db.read(lambda conn: shelves.offloaded(conn, sorted(elsewhere)))
@@ -249,14 +248,19 @@ class Endpoint:
                 finding = "differs" if differs else ""
             if finding:
                 answer.append({"uuid": domain.uuid, "host": host, "node": domain.node, "finding": finding})
-        return answer
+        return [*answer, *self._evacuated(hosts, places)]
 
-    def _forget_evacuated(self, hosts: list[str], places: set[tuple[str, str]]) -> None:
-        """Give back what evacuated servers hold on hosts that are back, and have nothing of them (any more)."""
-        for each in self._db.read(lambda conn: moves.evacuated(conn, hosts)):
-            if (each.uuid, each.host) not in places and each.migration is not None:
-                self._db.write(partial(moves.close, migration_uuid=each.migration))
-                LOG.info("evacuated host has nothing of it left instance=%s host=%s", each.uuid, each.host)
+    def _evacuated(self, hosts: list[str], places: set[tuple[str, str]]) -> list[dict[str, Any]]:
+        """List the servers that were evacuated from hosts which report nothing of them, and that still hold a half.
+
+        A report may be older than the server's very arrival there (Launchpad 1896463), so it takes no half back: the
+        compute removes what there is, if anything, and says so.
+        """
+        return [
+            {"uuid": each.uuid, "host": each.host, "node": each.node, "finding": "moved"}
+            for each in self._db.read(lambda conn: moves.evacuated(conn, hosts))
+            if (each.uuid, each.host) not in places
+        ]
 
 
 class ConductorService(Service):

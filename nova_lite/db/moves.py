@@ -766,6 +766,7 @@ class Remains:
     migration: str | None = None
 
 
+    node: str = ""
 def remains(conn: sa.Connection, where: Iterable[tuple[str, str]]) -> list[Remains]:
     """Return what may be removed of what hypervisors show: of the (server, host) pairs, those for which there is proof.
 
@@ -801,7 +802,10 @@ def evacuated(conn: sa.Connection, hosts: Sequence[str]) -> list[Remains]:
     """Return the servers that were evacuated from the hosts and whose halves there are still held."""
     there = sa.and_(migrations.c.source_compute.in_(hosts), migrations.c.status == "done", migrations.c.open.is_(True))
     rows = conn.execute(sa.select(*COLUMNS).where(there))
-    return [Remains(row.instance_uuid, row.source_compute, bool(row.shared_disks), row.uuid) for row in rows]
+    return [
+        Remains(row.instance_uuid, row.source_compute, bool(row.shared_disks), row.uuid, row.source_node)
+        for row in rows
+    ]
 
 
 def other_places(conn: sa.Connection, uuids: Sequence[str]) -> list[tuple[str, str, str]]:

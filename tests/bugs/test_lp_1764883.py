@@ -3,7 +3,8 @@
 
 It took the servers for its own, or removed the wrong copy; or it asked another compute, which was itself, for what was
 shared, and never started. Here a compute that starts asks the conductor alone, which has the books: what is on record
-as evacuated is removed, what is still under way is left alone until it has ended.
+as evacuated is removed, what is still under way is left alone until it has ended. What cannot be removed yet keeps it
+neither from starting nor from removing the rest.
 """
 
 from __future__ import annotations
@@ -47,3 +48,18 @@ def test_with_nobody_to_ask(rack: Rack, racked: Movers) -> None:
         racked.only_on(server, "host2")
         racked.wait_until_in_use({"host2": 1})
     racked.agree()
+
+
+def test_what_cannot_be_removed(rack: Rack, racked: Movers) -> None:
+    servers = [racked.boot(f"server-{number}", "host1") for number in range(2)]
+    rack.hosts["host1"].kill()
+    racked.force_down("host1")
+    for server in servers:
+        racked.evacuate(server, "host2")
+        assert racked.settled(server) == ("ACTIVE", "host2")
+    with racked.faults(host1={"clean": {"fail": "the disk is busy"}}):
+        rack.restart_host("host1")
+        assert racked.in_use() == {"host1": 2, "host2": 2}
+    for server in servers:
+        racked.only_on(server, "host2")
+    racked.wait_until_in_use({"host2": 2})
