@@ -54,6 +54,7 @@ class Drainer:
         under_way = {move.instance_uuid for move in state.moving if move.status != "finished"}
         waiting = {move.instance_uuid for move in state.moving}
         failures = Counter(move.instance_uuid for move in state.failed)
+        moves_before = Counter(move.instance_uuid for move in state.ended)
         reasons = {move.instance_uuid: move.message for move in state.failed}
         free = drain.parallel - len(under_way)
         blocked = []
@@ -64,7 +65,7 @@ class Drainer:
                 blocked.append(f"{server.uuid} is {server.vm_state}")
             elif failures[server.uuid] >= self._conf.conductor.max_attempts:
                 blocked.append(f"{server.uuid}: {reasons[server.uuid]}")
-            elif server.task_state is None and free > 0 and self._move(drain, server, failures[server.uuid]):
+            elif server.task_state is None and free > 0 and self._move(drain, server, moves_before[server.uuid]):
                 free -= 1
         message = "; ".join(blocked) or None
         self._db.write(lambda conn: drains.note(conn, drain, message))
@@ -76,9 +77,9 @@ class Drainer:
             caller = self._caller(drain, move.project_id, move.user_id, f"confirm {move.uuid}")
             self._begin(partial(moves.end, uuid=move.instance_uuid, kind=operations.CONFIRM, caller=caller))
 
-    def _move(self, drain: Drain, server: Instance, failures: int) -> bool:
+    def _move(self, drain: Drain, server: Instance, moves_before: int) -> bool:
         kind = _KINDS[server.vm_state]
-        caller = self._caller(drain, server.project_id, server.user_id, f"{server.uuid} {failures}")
+        caller = self._caller(drain, server.project_id, server.user_id, f"{server.uuid} {moves_before}")
         told = {"drain": drain.uuid, "block_migration": "auto"}
 
         def unit(conn: sa.Connection) -> str:

@@ -56,11 +56,15 @@ _COLUMNS = tuple(drains.c[name] for name in Drain._fields)
 @dataclass(frozen=True, slots=True)
 class State:
     """What there is on a host that is drained: its servers, the moves away from it that are under way or wait to be
-    confirmed, and the failed ones since the drain began, the newest last."""
+    confirmed, and those that have ended since the drain began, the newest last."""
 
     servers: list[Instance]
     moving: list[Migration]
-    failed: list[Migration]
+    ended: list[Migration]
+
+    @property
+    def failed(self) -> list[Migration]:
+        return [move for move in self.ended if move.status in ("error", "failed", "cancelled")]
 
 
 def start(conn: sa.Connection, host: str, parallel: int) -> Drain:
@@ -172,17 +176,11 @@ def state(conn: sa.Connection, drain: Drain) -> State:
     rows = conn.execute(sa.select(*instances.COLUMNS).where(here).order_by(instances_table.c.id))
     away = sa.select(*MIGRATION_COLUMNS).where(migrations.c.source_compute == drain.host).order_by(migrations.c.id)
     moving = conn.execute(away.where(migrations.c.open.is_(True), migrations.c.status != "done"))
-    failed = conn.execute(
-        away.where(
-            migrations.c.open.is_(False),
-            migrations.c.status.in_(("error", "failed", "cancelled")),
-            migrations.c.created_at >= drain.created_at,
-        )
-    )
+    ended = conn.execute(away.where(migrations.c.open.is_(False), migrations.c.created_at >= drain.created_at))
     return State(
         [Instance._make(row) for row in rows],
         [Migration._make(row) for row in moving],
-        [Migration._make(row) for row in failed],
+        [Migration._make(row) for row in ended],
     )
 
 

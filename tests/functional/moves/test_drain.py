@@ -133,3 +133,19 @@ def test_a_second_drain_of_a_host_is_refused(movers: Movers, draining: Drains) -
     with draining.db.engine.connect() as conn:
         active = sa.select(sa.func.count()).where(drains.drains.c.active_host.is_not(None))
         assert conn.execute(active).scalar_one() == 0
+
+
+def test_a_server_that_comes_back_is_moved_again(movers: Movers, draining: Drains) -> None:
+    suspended, running = movers.boot("suspended", host="host1"), movers.boot("running", host="host1")
+    movers.act(suspended, "suspend")
+    movers.settled(suspended)
+    draining.start("host1")
+    wait_until_empty(lambda: [] if movers.settled(running)[1] != "host1" else ["it is still there"], 20)
+    (service,) = movers.client.get("/os-services?binary=nova-compute&host=host1")["services"]
+    movers.client.call("PUT", f"/os-services/{service['id']}", {"status": "enabled"})
+    movers.act(running, "os-migrateLive", {"host": "host1", "block_migration": "auto"})
+    wait_until_empty(lambda: [] if len(draining.moves_of(running)) >= 3 else [draining.moves_of(running)], 20)
+    movers.settled(running)
+    draining.cancel("host1")
+    movers.settled(running)
+    assert {status for _type, status in draining.moves_of(running)} <= {"completed", "cancelled"}
