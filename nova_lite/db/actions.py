@@ -121,7 +121,13 @@ def finish_deletes(conn: sa.Connection, claimed: Sequence[Operation]) -> list[st
 
     Locks the nodes (in ``release``), the projects' quota rows, then the instances.
     """
-    uuids = sorted({operation.instance_uuid for operation in claimed})
+    # One that was given up since, as by an administrator who reset the server's state, frees nothing.
+    rows = [
+        row
+        for row in instances.get_many(conn, sorted({operation.instance_uuid for operation in claimed}))
+        if row.task_state == states.DELETING
+    ]
+    uuids = sorted(row.uuid for row in rows)
     building = sa.select(instances_table.c.uuid).where(
         instances_table.c.uuid.in_(uuids), instances_table.c.vm_state.in_(states.BUILT_ANEW)
     )
@@ -130,7 +136,6 @@ def finish_deletes(conn: sa.Connection, claimed: Sequence[Operation]) -> list[st
         if mine:
             allocations.release(conn, mine, were_building=flag)
     moves.drop_open(conn, uuids, "error", "The server was deleted.")
-    rows = [row for row in instances.get_many(conn, uuids) if row.task_state == states.DELETING]
     for project_id in sorted({row.project_id for row in rows}):
         mine_rows = [row for row in rows if row.project_id == project_id]
         flavors = [instances.flavor_of(row) for row in mine_rows]
@@ -138,7 +143,11 @@ def finish_deletes(conn: sa.Connection, claimed: Sequence[Operation]) -> list[st
         quotas.release(conn, project_id, len(mine_rows), cores, ram)
     marked = conn.execute(
         sa.update(instances_table)
-        .where(instances_table.c.id.in_([row.id for row in rows]), instances_table.c.deleted == 0)
+        .where(
+            instances_table.c.id.in_([row.id for row in rows]),
+            instances_table.c.deleted == 0,
+            instances_table.c.task_state == states.DELETING,
+        )
         .values(
             deleted=instances_table.c.id,
             deleted_at=now(),
@@ -150,7 +159,7 @@ def finish_deletes(conn: sa.Connection, claimed: Sequence[Operation]) -> list[st
         )
     ).rowcount
     if marked != len(rows):
-        raise operations.Moved("another conductor finished some of these deletes")
+        raise operations.Moved("another conductor finished some of these deletes, or they were given up")
     operations.finish(conn, [operation.uuid for operation in claimed], operations.SUCCEEDED)
     operations.finish_steps(conn, [operation.id for operation in claimed])
     return [row.uuid for row in rows]
