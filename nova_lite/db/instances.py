@@ -22,7 +22,7 @@ from oslo_config import cfg
 from nova_lite import exception
 from nova_lite.db import images, operations, quotas
 from nova_lite.db.clock import Timestamp, now
-from nova_lite.db.models import instance_tags, instances, server_groups
+from nova_lite.db.models import instance_tags, instances, migrations, server_groups
 from nova_lite.db.models import operations as operations_table
 from nova_lite.objects import instance as objects
 from nova_lite.objects.flavor import Flavor
@@ -454,8 +454,19 @@ def set_lock(conn: sa.Connection, uuid: str, caller: Caller, locked_by: str | No
 
 
 def reset_state(conn: sa.Connection, uuid: str, vm_state: str) -> None:
-    """Set a server's state as an administrator says it is; whatever was being done to it is given up."""
+    """Set a server's state as an administrator says it is; whatever was being done to it is given up.
+
+    :raises Conflict: it is being moved. Where it is then, its row alone does not tell, and what is on the other host
+        must not be taken for a leftover; a move ends by itself.
+    """
     row = lock(conn, uuid)
+    under_way = sa.and_(migrations.c.open.is_(True), migrations.c.status != "done")
+    moving = sa.select(migrations.c.type, migrations.c.status).where(migrations.c.instance_uuid == uuid, under_way)
+    if move := conn.execute(moving).first():
+        raise exception.Conflict(
+            f"Instance {uuid} is being moved ({move.type}, {move.status}). Wait until that has ended, or end it: "
+            "confirm, revert or abort."
+        )
     if row.task_state is not None:
         images.delete_of_cancelled(conn, uuid)
     operations.cancel_others(conn, uuid, "An administrator reset the server's state.")

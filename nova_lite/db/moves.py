@@ -34,7 +34,7 @@ from nova_lite.db import allocations, instances, operations, quotas
 from nova_lite.db.clock import now
 from nova_lite.db.instances import Caller, Instance
 from nova_lite.db.models import allocations as allocations_table
-from nova_lite.db.models import compute_nodes, migrations
+from nova_lite.db.models import compute_nodes, migrations, operation_steps
 from nova_lite.db.models import grants as grants_table
 from nova_lite.db.models import instances as instances_table
 from nova_lite.db.models import operations as operations_table
@@ -179,6 +179,8 @@ def begin(
     row = instances.lock(conn, uuid)
     instances.check_lock(row, caller)
     instances.check_state(row, kind, vm_states, task_states)
+    if row.task_state == states.DELETING:
+        instances.check_state(row, kind, None)
     if row.host is None or row.node_id is None:
         raise exception.Conflict(f"Instance {uuid} is not ready: it is on no host.")
     if row.flavor != before.flavor:
@@ -764,13 +766,14 @@ class Remains:
     host: str
     shared: bool
     migration: str | None = None
-
-
     node: str = ""
+
+
 def remains(conn: sa.Connection, where: Iterable[tuple[str, str]]) -> list[Remains]:
     """Return what may be removed of what hypervisors show: of the (server, host) pairs, those for which there is proof.
 
-    The server's row names another host, no move that is under way touches this one, and an earlier move does.
+    The server's row names another host, no move that is under way touches this one, and an earlier move does, if only
+    as a destination that failed.
     """
     pairs = set(where)
     uuids = sorted({uuid for uuid, _host in pairs})
@@ -786,15 +789,25 @@ def remains(conn: sa.Connection, where: Iterable[tuple[str, str]]) -> list[Remai
     rows = conn.execute(
         sa.select(*COLUMNS).where(migrations.c.instance_uuid.in_(uuids)).order_by(migrations.c.id)
     ).all()
+    tried = {
+        tuple(row)
+        for row in conn.execute(
+            sa.select(operations_table.c.instance_uuid, operation_steps.c.host)
+            .join(operation_steps, operation_steps.c.operation_id == operations_table.c.id)
+            .where(operations_table.c.instance_uuid.in_(uuids), operations_table.c.kind.in_(list(_TYPES)))
+            .distinct()
+        )
+    }
     found = []
     for uuid, host in sorted(pairs):
         touching = [row for row in rows if row.instance_uuid == uuid and host in (row.source_compute, row.dest_compute)]
         under_way = [row for row in touching if row.open and row.status != "done"]
-        if not touching or under_way or homes.get(uuid, host) == host:
+        on_record = bool(touching) or (uuid, host) in tried
+        if not on_record or under_way or homes.get(uuid, host) == host:
             continue
-        last = touching[-1]
+        shared = bool(touching and touching[-1].shared_disks)
         half = next((row.uuid for row in touching if row.open and row.source_compute == host), None)
-        found.append(Remains(uuid, host, bool(last.shared_disks), half))
+        found.append(Remains(uuid, host, shared, half))
     return found
 
 

@@ -288,15 +288,18 @@ class MoveTask(Task):
         )
         server, up = servers.get(host, ("", False))
         if not up:
+            if not server or host in self.tools.db.read(lambda conn: registry.fenced(conn, [host])):
+                self._undo(move, f"{reason} So is {host}.")
             return
         try:
             there = self.tools.compute.domains(service_context(), server)
         except (rpc.Error, exception.NovaLiteError) as error:
             LOG.warning("destination does not answer instance=%s reason=%s", move.instance.uuid, error)
             return
-        node = move.migration.dest_node
-        runs = any((d.uuid, d.node, d.power_state) == (move.instance.uuid, node, states.RUNNING) for d in there)
-        if runs:
+        node, came = move.migration.dest_node, {states.RUNNING}
+        if move.migration.old_vm_state == states.PAUSED:
+            came.add(states.POWER_PAUSED)
+        if any((d.uuid, d.node) == (move.instance.uuid, node) and d.power_state in came for d in there):
             self._switch_over(move)
         else:
             self._undo(move, f"{reason} The server stays there.")

@@ -4,16 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
-from nova_lite.db import allocations
+from nova_lite import exception
+from nova_lite.db import actions, allocations, instances, moves
+from nova_lite.db import operations as operations_db
 from nova_lite.db.models import migrations, operations
 from nova_lite.db.session import Database
 from nova_lite.objects import move as steps
 from nova_lite.objects.build import Claim
-from tests.fixtures.client import wait_until_empty
+from tests.fixtures.client import ApiError, wait_until_empty
 from tests.functional.moves.conftest import Movers
 
 
@@ -45,3 +48,84 @@ def test_a_claim_that_comes_again_does_not_take_its_move_back(movers: Movers, db
         assert outcome.granted == (step == steps.PREPARE)
         assert step_of(db, server) == step
         assert movers.settled(server) == ("VERIFY_RESIZE", "host2")
+
+
+def test_a_delete_that_was_given_up_frees_nothing(movers: Movers, db: Database) -> None:
+    """A conductor had claimed the delete when an administrator reset the server's state."""
+    server = movers.boot(host="host1")
+    caller = instances.Caller("admin", "admin", "req-1")
+    accepted = db.write(lambda conn: instances.begin_delete(conn, server, caller))
+    claimed = db.read(lambda conn: operations_db.get_many(conn, [accepted]))
+    movers.act(server, "os-resetState", {"state": "active"})
+    assert db.write(lambda conn: actions.finish_deletes(conn, claimed)) == []
+    assert movers.settled(server) == ("ACTIVE", "host1")
+    assert movers.used()["host1"] == 1
+    movers.agree()
+
+
+def test_an_evacuation_does_not_cancel_a_delete(movers: Movers, db: Database) -> None:
+    server = movers.boot(host="host1")
+    caller = instances.Caller("admin", "admin", "req-1", may_override_lock=True)
+    db.write(lambda conn: instances.begin_delete(conn, server, caller))
+
+    def evacuate() -> str:
+        return db.write(
+            lambda conn: moves.begin(
+                conn,
+                movers.cloud.conf,
+                server,
+                kind=operations_db.EVACUATE,
+                caller=caller,
+                vm_states=("active",),
+                task_states=None,
+            )
+        )
+
+    with pytest.raises(exception.InstanceInvalidState, match="deleting"):
+        evacuate()
+
+
+def test_the_state_of_a_server_is_not_reset_while_it_moves(movers: Movers) -> None:
+    """What is on the other host would be taken for a leftover: of a server that is reverted, all there is."""
+    server = movers.boot(host="host1")
+    with movers.faults(server={"move_out": {"delay": 0.7}}):
+        movers.act(server, "migrate", {"host": "host2"})
+        with pytest.raises(ApiError, match="409.*being moved"):
+            movers.act(server, "os-resetState", {"state": "active"})
+        assert movers.settled(server) == ("VERIFY_RESIZE", "host2")
+    with pytest.raises(ApiError, match="409.*being moved"):
+        movers.act(server, "os-resetState", {"state": "error"})
+    movers.act(server, "revertResize")
+    movers.only_on(server, "host1")
+    movers.becomes(server, "ACTIVE")
+    movers.act(server, "os-resetState", {"state": "error"})
+    assert movers.settled(server) == ("ERROR", "host1")
+
+
+def test_what_a_destination_has_that_died_while_it_made_room_goes_when_it_returns(movers: Movers) -> None:
+    server = movers.boot(host="host1")
+    broken = {"prepare_destination": {"fail": "its power went"}}
+    with movers.faults(host2=broken, host3=broken):
+        movers.act(server, "migrate", None)
+        assert movers.settled(server) == ("ACTIVE", "host1")
+    # As it would be had the power gone a moment later.
+    for host in ("host2", "host3"):
+        Path(movers.cloud.conf.fake.domains_path, host, f"{server}.disk").touch()
+    movers.only_on(server, "host1")
+
+
+def test_a_live_migration_whose_two_hosts_are_dead_is_undone(movers: Movers, db: Database) -> None:
+    server = movers.boot(host="host1")
+    with movers.faults(host1={"live_migrate": {"hang": True}}):
+        movers.act(server, "os-migrateLive", {"host": "host2", "block_migration": "auto"})
+        wait_until_empty(lambda: [] if step_of(db, server) == steps.LIVE_MIGRATE else [step_of(db, server)], 10)
+        movers.force_down("host1")
+        movers.force_down("host2")
+        try:
+            assert movers.becomes(server, "ACTIVE") == "host1"
+        finally:
+            movers.force_down("host1", False)
+            movers.force_down("host2", False)
+    assert movers.migrations(server) == [("live-migration", "error")]
+    assert movers.used() == {"host1": 1, "host2": 0, "host3": 0}
+    movers.only_on(server, "host1")
