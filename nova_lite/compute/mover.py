@@ -178,10 +178,23 @@ class Mover:
 
     def _prepare(self, request: MoveRequest) -> dict[str, Any]:
         instance = request.instance
+        if not request.arguments.get("stays"):
+            self._check_nothing_is_left(instance)
         image = self._spawner.fetch_if_there(instance)
         vifs, drive, _addresses = self._spawner.connect(instance)
         live = bool(request.arguments.get("live"))
         return self._driver.prepare_destination(instance, image, vifs, drive, live)
+
+    def _check_nothing_is_left(self, instance: Instance) -> None:
+        """Refuse a server whose domain from an earlier stay is still here: it would be taken for the server itself.
+
+        :raises MigrationFailed: there is one; it goes with the next report.
+        """
+        if any(domain.node == instance.node for domain in self._driver.domains_of(instance.uuid)):
+            raise exception.MigrationFailed(
+                reason=f"host {instance.host} has not yet removed what the server left there when it was moved away. "
+                "Try again later."
+            )
 
     def _finish(self, request: MoveRequest) -> dict[str, Any]:
         instance = request.instance
@@ -198,6 +211,8 @@ class Mover:
     def _rebuild(self, request: MoveRequest) -> dict[str, Any]:
         """Take up an evacuated server: from its disks if they can be seen here, else anew from its image."""
         instance = request.instance
+        if request.grant_id:
+            self._check_nothing_is_left(instance)
         if self._driver.has_disks(instance):
             vifs, drive, addresses = self._spawner.connect(instance)
             self._driver.adopt(instance, vifs, drive, request.power_on)

@@ -546,7 +546,7 @@ def _request(move: Move, step: str) -> MoveRequest:
         instance=replace(instance, flavor=flavor),
         power_on=migration.old_vm_state != states.STOPPED and move.operation.arguments.get("target_state") != "stopped",
         destination=move.operation.arguments.get("destination") or {},
-        arguments={**move.operation.arguments, "live": migration.type == moves.LIVE},
+        arguments={**move.operation.arguments, "live": migration.type == moves.LIVE, "stays": migration.stays},
         request_id=move.operation.request_id,
     )
 

@@ -18,6 +18,7 @@ from nova_lite.objects import move as steps
 from nova_lite.objects.build import Claim
 from tests.fixtures.client import ApiError, wait_until_empty
 from tests.functional.moves.conftest import Movers
+from tests.functional.moves.test_evacuation import dead
 
 
 @pytest.fixture
@@ -129,3 +130,38 @@ def test_a_live_migration_whose_two_hosts_are_dead_is_undone(movers: Movers, db:
     assert movers.migrations(server) == [("live-migration", "error")]
     assert movers.used() == {"host1": 1, "host2": 0, "host3": 0}
     movers.only_on(server, "host1")
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_a_server_does_not_come_back_to_a_host_that_still_has_its_last_domain(movers: Movers, live: bool) -> None:
+    """That host would take the move for a resize in its own place, and the source would be left with a second half."""
+    server = movers.boot(host="host1")
+    movers.act(server, "migrate", {"host": "host2"})
+    assert movers.settled(server) == ("VERIFY_RESIZE", "host2")
+    with movers.faults(host1={"clean": {"fail": "a disk is stuck"}}):
+        movers.act(server, "confirmResize")
+        assert movers.becomes(server, "ACTIVE") == "host2"
+        if live:
+            movers.act(server, "os-migrateLive", {"host": "host1", "block_migration": "auto"})
+        else:
+            movers.act(server, "migrate", {"host": "host1"})
+        assert movers.settled(server) == ("ACTIVE", "host2")
+    assert movers.migrations(server)[1][1] == "error"
+    movers.only_on(server, "host2")
+    movers.agree()
+
+
+def test_a_server_is_not_evacuated_to_a_host_that_still_has_its_last_domain(movers: Movers) -> None:
+    server = movers.boot(host="host1")
+    movers.act(server, "migrate", {"host": "host2"})
+    assert movers.settled(server) == ("VERIFY_RESIZE", "host2")
+    with movers.faults(host1={"clean": {"fail": "a disk is stuck"}}):
+        movers.act(server, "confirmResize")
+        assert movers.becomes(server, "ACTIVE") == "host2"
+        with dead(movers, "host2"):
+            movers.act(server, "evacuate", {"host": "host1"})
+            movers.settled(server)
+            assert movers.migrations(server)[1] == ("evacuation", "error")
+            movers.act(server, "evacuate", {})
+            assert movers.settled(server)[1] == "host3"
+    movers.only_on(server, "host3")
