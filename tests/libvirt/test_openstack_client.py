@@ -7,6 +7,7 @@ them is one test, and what it is not about goes through plain HTTP.
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 
 from tests.fixtures import guest
 from tests.fixtures.books import disagreements
-from tests.fixtures.client import Client
+from tests.fixtures.client import ApiError, Client
 from tests.fixtures.cloud import PASSWORD, Cloud, wait_for
 from tests.fixtures.libvirtd import Libvirtd
 from tests.fixtures.mariadb import MariaDB
@@ -125,6 +126,50 @@ def test_what_cannot_be_built_is_explained_and_leaves_nothing(cloud: Cloud, clie
     client.delete([huge, liar])
     assert not disagreements(cloud.database)
     assert not libvirtd.run(["virsh", "list", "--all", "--uuid"]).strip()
+
+
+def test_an_image_that_cannot_be_used_is_explained_and_leaves_nothing(
+    cloud: Cloud, client: Client, libvirtd: Libvirtd, tmp_path: Path
+) -> None:
+    large = tmp_path / "large.qcow2"
+    subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", str(large), "2G"], check=True, timeout=60)
+    lost = client.image("lost", bytes(2048))
+    (cloud.directory / "state" / "images" / lost).unlink()
+    flavor = client.flavor("x.nano")
+    reasons = {
+        "large": "its disk has 2 GiB, and the flavor's root disk 1",
+        "lost": "not in the directory of images on the host",
+    }
+    images = {"large": client.image("large", large.read_bytes(), disk_format="qcow2"), "lost": lost}
+    ids = [client.boot(name, flavor, imageRef=image) for name, image in images.items()]
+    for server in client.settle(ids):
+        assert server["status"] == "ERROR"
+        assert reasons[server["name"]] in server["fault"]["message"], server["fault"]
+        (action,) = client.get(f"/servers/{server['id']}/os-instance-actions")["instanceActions"]
+        assert reasons[server["name"]] in action["message"]
+    assert not disagreements(cloud.database)
+    client.delete(ids)
+    assert not libvirtd.run(["virsh", "list", "--all", "--uuid"]).strip()
+    assert not [path for server in ids for path in (cloud.directory / "state" / "instances").glob(f"{server}*")]
+
+
+def test_a_hung_libvirtd_takes_its_host_down_and_nothing_else(cloud: Cloud, client: Client, libvirtd: Libvirtd) -> None:
+    """Launchpad 1252409: the whole manager hung with its libvirtd, and the host went on looking well."""
+    server = boot(client, "patient")
+    client.settle([server])
+    libvirtd.suspend()
+    try:
+        cloud.wait_for_hosts("down", patience=90)
+        with pytest.raises(ApiError) as refused:
+            client.act(server, os_stop=None)
+        assert refused.value.status == 409
+    finally:
+        libvirtd.resume()
+    cloud.wait_for_hosts("up", patience=90)
+    client.act(server, os_stop=None)
+    assert client.settle([server])[0]["status"] == "SHUTOFF"
+    client.delete([server])
+    assert not disagreements(cloud.database)
 
 
 def test_a_compute_killed_while_its_guest_runs_finds_it_again(cloud: Cloud, client: Client) -> None:
