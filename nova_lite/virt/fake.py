@@ -23,6 +23,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar
@@ -98,6 +99,7 @@ class FakeDriver(Driver):
 
     def domains(self) -> list[DomainInfo]:
         self._act(self._hosts[0], "domains")
+        self._find_arrivals()
         with self._lock:
             return list(self._domains.values())
 
@@ -279,6 +281,18 @@ class FakeDriver(Driver):
         self._put(DomainInfo(instance.uuid, instance.node, power_state))
         self._events(instance.uuid)
 
+    def _find_arrivals(self) -> None:
+        """Look for domains that have come from other processes."""
+        for host in self._hosts:
+            for path in (self._root / host).glob("*.json"):
+                if (host, path.stem) in self._domains:
+                    continue
+                with suppress(FileNotFoundError):  # it has just been removed
+                    domain = DomainInfo(**json.loads(path.read_text()))
+                    with self._lock:
+                        if path.exists():
+                            self._domains.setdefault((host, domain.uuid), domain)
+
     def _find(self, instance: Instance) -> DomainInfo | None:
         """Return the domain; one that has come from another process is known by its file alone."""
         with self._lock:
@@ -295,7 +309,7 @@ class FakeDriver(Driver):
     def _remove(self, instance: Instance) -> None:
         with self._lock:
             self._domains.pop((instance.node, instance.uuid), None)
-        (self._root / instance.node / f"{instance.uuid}.json").unlink(missing_ok=True)
+            (self._root / instance.node / f"{instance.uuid}.json").unlink(missing_ok=True)
 
     def _disk(self, instance: Instance) -> Path:
         shared = self._root / "shared"

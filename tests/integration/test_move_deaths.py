@@ -226,6 +226,17 @@ def test_an_evacuation(deaths: Deaths) -> None:
     deaths.all_agrees(statuses)
 
 
+def test_a_live_migration_whose_source_dies_as_the_guest_has_come_over(deaths: Deaths) -> None:
+    deaths.cloud.will_die("host1", "leave any before")
+    statuses = deaths.live()
+    wait_until_empty(lambda: [] if deaths.cloud.mortals["host1"].process.poll() is not None else ["alive"], 30)
+    deaths.movers.force_down("host1")
+    deaths.evacuated()
+    deaths.all_agrees(statuses)
+    # The one that took the source down had arrived; the others had not, or had as well.
+    assert "host2" in {deaths.movers.host_of(server) for server in deaths.servers}
+
+
 def test_a_move_that_is_undone(deaths: Deaths) -> None:
     fates: Fates = {
         "conductor": ("tell discard before", "end restore before"),
