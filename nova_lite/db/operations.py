@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from oslo_db import exception as db_exception
 
 from nova_lite.db.clock import Timestamp, later, microseconds, now
-from nova_lite.db.models import operation_steps, operations
+from nova_lite.db.models import operation_steps, operations, services
 
 ACTIVE, SUCCEEDED, FAILED, CANCELLED = "active", "succeeded", "failed", "cancelled"
 
@@ -256,10 +256,19 @@ def active(conn: sa.Connection, uuids: Sequence[str]) -> set[str]:
     return set(conn.execute(sa.select(operations.c.uuid).where(mine)).scalars())
 
 
-def overdue(conn: sa.Connection, uuids: Sequence[str], patience: float) -> set[str]:
-    """Return those of the operations that have stood at their step for longer than so many seconds."""
+def overdue(conn: sa.Connection, hosts: Mapping[str, str], patience: float) -> set[str]:
+    """Return those of the operations that have waited for their host for longer than so many seconds.
+
+    A step may take long while its host is well: what counts is also for how long the host has been silent.
+
+    :param hosts: operation -> the host whose compute service it waits for.
+    """
     late = operations.c.updated_at < now(-patience)
-    return set(conn.execute(sa.select(operations.c.uuid).where(operations.c.uuid.in_(uuids), late)).scalars())
+    found = set(conn.execute(sa.select(operations.c.uuid).where(operations.c.uuid.in_(hosts), late)).scalars())
+    heard = sa.and_(services.c.last_seen_at >= now(-patience), services.c.forced_down.is_(False))
+    mine = sa.and_(services.c.binary == "nova-compute", services.c.host.in_(sorted(set(hosts.values()))))
+    well = set(conn.execute(sa.select(services.c.host).where(mine, heard)).scalars())
+    return {uuid for uuid in found if hosts[uuid] not in well}
 
 
 def older(conn: sa.Connection, uuids: Sequence[str], seconds: float) -> set[str]:

@@ -128,8 +128,8 @@ class ActionTask(Task):
         if not waiting:
             return
         patience = self.tools.conf.conductor.compute_down_patience
-        uuids = [operation.uuid for operation in waiting]
-        late = self.tools.db.read(lambda conn: operations.overdue(conn, uuids, patience))
+        hosts = {operation.uuid: rows[operation.instance_uuid].host or "" for operation in waiting}
+        late = self.tools.db.read(lambda conn: operations.overdue(conn, hosts, patience))
         for operation in waiting:
             if operation.uuid in late:
                 host = rows[operation.instance_uuid].host

@@ -128,8 +128,8 @@ class BuildTask(Task):
             lambda conn: registry.compute_servers(conn, hosts, self.tools.conf.service_down_time)
         )
         patience = self.tools.conf.conductor.compute_down_patience
-        uuids = [build.operation.uuid for build in allocated]
-        late = self.tools.db.read(lambda conn: operations.overdue(conn, uuids, patience))
+        waiting = {build.operation.uuid: build.instance.host or "" for build in allocated}
+        late = self.tools.db.read(lambda conn: operations.overdue(conn, waiting, patience))
         for build in allocated:
             host = build.instance.host or ""
             server, up = servers.get(host, ("", False))

@@ -246,7 +246,7 @@ class MoveTask(Task):
             return
         uuid, patience = move.operation.uuid, self.tools.conf.conductor.compute_down_patience
         fenced = not server or host in self.tools.db.read(lambda conn: registry.fenced(conn, [host]))
-        if fenced or uuid in self.tools.db.read(lambda conn: operations.overdue(conn, [uuid], patience)):
+        if fenced or uuid in self.tools.db.read(lambda conn: operations.overdue(conn, {uuid: host}, patience)):
             self._do_without(move, host, fenced)
 
     def _do_without(self, move: Move, host: str, fenced: bool) -> None:
