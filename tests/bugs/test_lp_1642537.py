@@ -28,7 +28,6 @@ API = {
 }
 SCHEDULER = {"grants.expire", "grants.write"}
 CONDUCTOR = {
-    "actions.complete",
     "actions.finish_deletes",
     "actions.hand_to_compute",
     "allocations.consume",
@@ -37,16 +36,18 @@ CONDUCTOR = {
     "builds.fail",
     "builds.note_placed",
     "builds.retry_elsewhere",
+    "endings.complete",
     "operations.claim",
     "operations.claim_abandoned",
     "registry.heartbeat",
 }
 # Not in every story: they are written when there is a reason to.
 SOMETIMES = {
-    "actions.fail",
+    "drains.claim",
     "actions.report_power_state",
     "builds.schedule_again",
     "compute_services.update",
+    "endings.fail",
     "grants.remove",
     "operations.release",
     "operations.renew",
@@ -77,7 +78,7 @@ def test_one_deadlock_in_every_unit(inside: InsideCloud, client: Client, databas
     [
         API - {"server_groups.delete"},
         SCHEDULER | {"server_groups.delete"},
-        {"operations.claim", "allocations.consume", "actions.complete"},
+        {"operations.claim", "allocations.consume", "endings.complete"},
         {"operations.claim_abandoned", "builds.complete", "actions.hand_to_compute", "builds.fail"},
         {"builds.note_placed", "builds.retry_elsewhere", "actions.finish_deletes", "registry.heartbeat"},
         {"builds.count_failure", "builds.schedule_again", "actions.report_power_state"},

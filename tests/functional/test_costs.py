@@ -26,7 +26,7 @@ from tests.fixtures.scheduling import Scheduling
 # What is done by the clock would be counted with what is done for a server.
 RARELY = {
     "DEFAULT": {"report_interval": "600", "service_down_time": "6000"},
-    "conductor": {"lease": "600", "sweep_interval": "600"},
+    "conductor": {"lease": "600", "sweep_interval": "600", "drain_interval": "600"},
     # One scheduler: the first look of another, which the warm-up did not reach, would be counted with a boot.
     "scheduler": {"workers": "1", "reap_interval": "600", "liveness_interval": "600"},
     "compute": {"inventory_interval": "600"},
