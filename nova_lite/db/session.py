@@ -102,7 +102,9 @@ class Database:
             raise exception.DatabaseUnavailable(reason=_in_short(error)) from error
 
     def _begin(self, engine: sa.Engine) -> AbstractContextManager[sa.Connection]:
-        return engine.connect() if engine is self._looker else engine.begin()
+        """Begin a transaction, unless the engine is one that only looks (and not, as in memory, all three in one)."""
+        only_looks = engine is self._looker and engine is not self._writer
+        return engine.connect() if only_looks else engine.begin()
 
     def check(self) -> None:
         """Make sure that the database answers and can be worked on; called once when a process starts.

@@ -3,33 +3,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from tests.fixtures.client import wait_until_empty
 from tests.functional.moves.conftest import Movers
 
 LIVE = {"host": None, "block_migration": "auto"}
 
 
-def running(movers: Movers, server: str) -> dict[str, Any]:
-    """Wait until the server's live migration runs, and return it."""
-    path = f"/servers/{server}/migrations"
-
-    def not_yet() -> list[str]:
-        found = movers.client.get(path)["migrations"]
-        return [] if any(each["status"] == "running" for each in found) else ["no migration runs"]
-
-    wait_until_empty(not_yet, 10)
-    (found,) = movers.client.get(path)["migrations"]
-    return dict(found)
-
-
 def test_a_running_server_changes_its_host(movers: Movers) -> None:
     server = movers.boot(host="host1")
     movers.act(server, "os-migrateLive", {**LIVE, "host": "host2"})
-    assert running(movers, server)["memory_total_bytes"] == 512 << 20
+    assert movers.running(server)["memory_total_bytes"] == 512 << 20
     # The doubled allocation is there as long as the guest is between the two hosts (Launchpad 1707071).
     assert movers.used() == {"host1": 1, "host2": 1, "host3": 0}
     movers.agree()
@@ -44,7 +28,7 @@ def test_an_aborted_one_leaves_the_server_where_it_was(movers: Movers) -> None:
     movers.cloud.conf.set_override("live_migration_seconds", 30, group="fake")
     try:
         movers.act(server, "os-migrateLive", {**LIVE, "host": "host2"})
-        found = running(movers, server)
+        found = movers.running(server)
         movers.client.call("DELETE", f"/servers/{server}/migrations/{found['id']}")
         assert movers.settled(server) == ("ACTIVE", "host1")
     finally:
@@ -59,7 +43,7 @@ def test_one_can_be_completed_by_force(movers: Movers) -> None:
     movers.cloud.conf.set_override("live_migration_seconds", 60, group="fake")
     try:
         movers.act(server, "os-migrateLive", {**LIVE, "host": "host2"})
-        found = running(movers, server)
+        found = movers.running(server)
         movers.client.call("POST", f"/servers/{server}/migrations/{found['id']}/action", {"force_complete": None})
         assert movers.settled(server) == ("ACTIVE", "host2")
     finally:
@@ -72,7 +56,7 @@ def test_a_delete_ends_one_that_runs(movers: Movers) -> None:
     movers.cloud.conf.set_override("live_migration_seconds", 60, group="fake")
     try:
         movers.act(server, "os-migrateLive", {**LIVE, "host": "host2"})
-        running(movers, server)
+        movers.running(server)
         movers.client.delete([server])
     finally:
         movers.cloud.conf.clear_override("live_migration_seconds", group="fake")
