@@ -51,6 +51,22 @@ PATIENT = {"conductor": {"compute_down_patience": "60"}}
 RACK = ("host1", "host2", "host3")
 
 
+# The clouds that are shared: each is started once, by the process that all of its stories go to.
+_SHARED = ("rack", "moving", "three_hosts", "ten_hosts", "large_hosts")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the stories of one cloud together when processes share the stories, and otherwise those of one file."""
+    for item in items:
+        used = getattr(item, "fixturenames", ())
+        group = next((name for name in _SHARED if f"{name}_running" in used or name in used), item.path.name)
+        item.add_marker(pytest.mark.xdist_group(group))
+        if group == "rack":
+            # Hosts that die and return in a cloud of separate processes: minutes.
+            item.add_marker(pytest.mark.long)
+
+
 def _start(directory: Path, settings: dict[str, dict[str, str]]) -> Iterator[Cloud]:
     ours = {
         "fake": {"control_file": str(faults.control_file(directory))},
@@ -80,7 +96,9 @@ def large_hosts_running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cl
 
 @pytest.fixture(scope="session")
 def moving_hosts_running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
-    yield from _start(tmp_path_factory.mktemp("moving-hosts"), merged(MOVING, {"fake": {"hosts": "host[1-4]"}}))
+    yield from _start(
+        tmp_path_factory.mktemp("moving-hosts"), merged(merged(MOVING, PATIENT), {"fake": {"hosts": "host[1-4]"}})
+    )
 
 
 @pytest.fixture(scope="session")

@@ -20,10 +20,10 @@ def test_a_hypervisor_hangs_for_a_while(rack: Rack, racked: Movers) -> None:
     server = racked.boot(host="host1")
     with racked.faults(host1=HANGING):
         racked.wait_for_service("host1", "down")
-    assert racked.client.server(server)["status"] == "ACTIVE"
-    assert racked.host_of(racked.boot("elsewhere")) != "host1"
-    with pytest.raises(ApiError, match="409"):
-        racked.live_migrate(server)
+        assert racked.client.server(server)["status"] == "ACTIVE"
+        assert racked.host_of(racked.boot("elsewhere")) != "host1"
+        with pytest.raises(ApiError, match="409"):
+            racked.live_migrate(server)
     assert rack.hosts["host1"].process.poll() is None
     racked.wait_for_service("host1", "up")
     racked.live_migrate(server, "host2")
