@@ -157,8 +157,8 @@ def _move(status: str, source: int = 1) -> str:
         "INSERT INTO migrations (uuid, instance_uuid, operation_uuid, type, status, open, source_compute, source_node, "
         "source_node_id, dest_compute, dest_node_id, old_flavor, new_flavor, old_vm_state, held_cores, held_ram, wish, "
         "shared_disks, project_id, user_id, created_at, updated_at) "
-        f"VALUES ('move', 'a', 'over', 'migration', '{status}', 1, 'h{source}', 'h{source}', {source}, "
-        f"'h{source + 1}', {source + 1}, '{{}}', '{{}}', 'active', 0, 0, '', 0, 'p', 'u', {LATE}, {LATE})"
+        f"VALUES ('move', 'a', 'over', 'migration', '{status}', TRUE, 'h{source}', 'h{source}', {source}, "
+        f"'h{source + 1}', {source + 1}, '{{}}', '{{}}', 'active', 0, 0, '', FALSE, 'p', 'u', {LATE}, {LATE})"
     )
 
 

@@ -14,6 +14,8 @@ from tests.fixtures.cloud import Cloud, wait_for
 from tests.fixtures.mariadb import MariaDB
 from tests.fixtures.rabbitmq import RabbitMQ
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def cloud(mariadb: MariaDB, rabbitmq: RabbitMQ, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:

@@ -217,6 +217,7 @@ def test_a_revert(deaths: Deaths) -> None:
     fated(deaths, fates, Deaths.revert)
 
 
+@pytest.mark.long
 def test_an_evacuation(deaths: Deaths) -> None:
     deaths.host1_is_dead()
     deaths.cloud.will_die("conductor", "hear rebuild before")
@@ -237,6 +238,7 @@ def test_a_live_migration_whose_source_dies_as_the_guest_has_come_over(deaths: D
     assert "host2" in {deaths.movers.host_of(server) for server in deaths.servers}
 
 
+@pytest.mark.long
 def test_a_move_that_is_undone(deaths: Deaths) -> None:
     fates: Fates = {
         "conductor": ("tell discard before", "end restore before"),

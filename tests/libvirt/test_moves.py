@@ -169,6 +169,7 @@ def test_a_running_guest_goes_round_the_ring_with_its_disks(ring: Ring) -> None:
     go_round(ring)
 
 
+@pytest.mark.long
 def test_a_guest_is_migrated_and_resized_and_keeps_its_disk(ring: Ring) -> None:
     ring.client.flavor("x.large", vcpus=1, ram=64, disk=2)
     server = ring.boot("grower", "n1")
@@ -197,6 +198,7 @@ def fill_disk(disk: Path, mebibytes: int) -> None:
     subprocess.run(command, capture_output=True, check=True)
 
 
+@pytest.mark.long
 def test_a_live_migration_is_aborted(ring: Ring) -> None:
     server = ring.boot("undecided", "n1")
     ring.client.act(server, os_stop=None)
@@ -225,6 +227,7 @@ def test_a_live_migration_is_aborted(ring: Ring) -> None:
     ring.cloud.wait_for_hosts("up")
 
 
+@pytest.mark.long
 def test_of_two_members_that_go_to_the_last_free_host_one_stays(ring: Ring) -> None:
     group = ring.client.group("anti-affinity")
     one, two = ring.boot("one", "n1", group), ring.boot("two", "n2", group)
@@ -242,6 +245,7 @@ def test_of_two_members_that_go_to_the_last_free_host_one_stays(ring: Ring) -> N
     ring.client.delete([one, two])
 
 
+@pytest.mark.long
 def test_a_dead_host_is_evacuated_and_returns(ring: Ring) -> None:
     server = ring.boot("survivor", "n3")
     host: Host = ring.hosts["n3"]
@@ -279,6 +283,7 @@ def _held(ring: Ring) -> list[str]:
     return [each["uuid"] for each in found if each["status"] == "done"]
 
 
+@pytest.mark.long
 def test_a_running_guest_goes_round_the_ring_on_shared_disks(ring: Ring, make_ring: Callable[[bool], Ring]) -> None:
     ring.cloud.stop()
     shared = make_ring(True)
