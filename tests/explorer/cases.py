@@ -320,6 +320,7 @@ GROUPS = [
         looked=True,
         picks="same",
         all_placed=True,
+        long=True,
     ),
     Case(
         "anti-affinity, two members and one",
@@ -359,6 +360,7 @@ GROUPS = [
         looked=True,
         picks="apart",
         all_placed=True,
+        long=True,
     ),
     Case(
         "affinity, a home too small",

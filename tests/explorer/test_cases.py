@@ -11,7 +11,8 @@ from tests.explorer.world import Case, Lab
 
 
 def _parameter(case: Case) -> object:
-    return pytest.param(case, id=case.name, marks=[pytest.mark.daily] if case.daily else [])
+    marks = [mark for mark, is_so in ((pytest.mark.daily, case.daily), (pytest.mark.long, case.long)) if is_so]
+    return pytest.param(case, id=case.name, marks=marks)
 
 
 @pytest.mark.parametrize("case", [_parameter(case) for case in CASES])

@@ -116,6 +116,7 @@ class Case:
     ends: bool = False
     all_placed: bool = False
     daily: bool = False
+    long: bool = False
 
 
 class SteppedDatabase(Database):

@@ -69,12 +69,14 @@ class MovesLedger(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.db.close()
 
-    @initialize(sizes=st.tuples(*[st.integers(1, 4)] * 3))
+    @initialize(sizes=st.tuples(*[st.integers(4, 8)] * 3))
     def begin(self, sizes: tuple[int, ...]) -> None:
         for number, size in zip(NODES, sizes, strict=True):
             self._report(number, size)
         values = {"uuid": APART.uuid, "project_id": "p", "user_id": "u", "name": "g", "policy": APART.policy}
         self.db.write(lambda conn: conn.execute(sa.insert(models.server_groups).values(id=APART.id, **values)))
+        for size, grouped in ((1, True), (2, False), (2, True)):
+            self._boot(size, grouped)
 
     def _report(self, number: int, size: int) -> None:
         host = f"h{number}"
@@ -98,6 +100,9 @@ class MovesLedger(RuleBasedStateMachine):
 
     @rule(size=st.integers(1, 2), grouped=st.booleans())
     def boot(self, size: int, grouped: bool) -> None:
+        self._boot(size, grouped)
+
+    def _boot(self, size: int, grouped: bool) -> None:
         """Boot a server and see it ACTIVE, or told that there is no place."""
         name = f"s{next(self.numbers)}"
         group_id = APART.id if grouped else None
@@ -121,9 +126,9 @@ class MovesLedger(RuleBasedStateMachine):
     def _build(self, operation: str) -> builds.Build:
         return self.db.read(lambda conn: builds.gather(conn, operations.get_many(conn, [operation])))[0]
 
-    @rule(which=WHICH, size=st.integers(1, 3), stays=st.booleans())
-    def move(self, which: int, size: int, stays: bool) -> None:
-        """Resize a server (to its own size, it is migrated), to another node or on its own; to the claim."""
+    @rule(which=WHICH, size=st.integers(1, 3), stays=st.booleans(), finishes=st.booleans())
+    def move(self, which: int, size: int, stays: bool, finishes: bool) -> None:
+        """Resize a server (to its own size, it is migrated), to another node or on its own; to the claim, or on."""
         server = self._pick(which, "rest")
         if server is None or (stays and size == server.size):
             return
@@ -161,12 +166,17 @@ class MovesLedger(RuleBasedStateMachine):
         )
         assert self.db.write(lambda conn: allocations.consume(conn, [claim], LIFETIME))[0].granted
         server.phase, server.half = "moving", (answer.node_id or 0, extra)
+        if finishes:
+            self._finish(server)
 
     @rule(which=WHICH)
     def finish(self, which: int) -> None:
         server = self._pick(which, "moving")
-        if server is None or server.half is None:
-            return
+        if server is not None:
+            self._finish(server)
+
+    def _finish(self, server: Server) -> None:
+        assert server.half is not None
         self._end(server, lambda conn, move: moves.finish_resize(conn, move, RUNNING, None))
         there, source = server.half[0], server.node
         left = max(0, server.old - server.new) if there == source else server.old
@@ -204,7 +214,7 @@ class MovesLedger(RuleBasedStateMachine):
         made = self.db.write(lambda conn: instances.begin_delete(conn, name, self._caller()))
         assert self.db.write(lambda conn: actions.finish_deletes(conn, operations.get_many(conn, [made]))) == [name]
 
-    @rule(number=st.sampled_from(NODES), size=st.integers(0, 4))
+    @rule(number=st.sampled_from(NODES), size=st.integers(2, 8))
     def host_changes(self, number: int, size: int) -> None:
         self._report(number, size)
 
