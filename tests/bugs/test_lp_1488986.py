@@ -22,7 +22,7 @@ def test_two_warm_schedulers_want_one_place(scheduling: Scheduling) -> None:
 
     def between(step: str) -> None:
         # The second has chosen, and is about to write its grant.
-        if "_decide.<locals>" in step and not taken:
+        if "_write.<locals>" in step and not taken:
             taken.append(scheduling.boot(first, one))
 
     db.step_hook = between

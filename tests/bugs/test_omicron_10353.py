@@ -28,7 +28,7 @@ def test_hosts_fill_up_between_find_and_write(scheduling: Scheduling, lost: int)
 
     def between(step: str) -> None:
         # A round writes its grants and rereads them: two steps.
-        if "_decide.<locals>" in step:
+        if "_write.<locals>" in step or "_reread.<locals>" in step:
             steps.append(step)
             if rivals and victim._picked:
                 (node_id,) = victim._picked.values()
