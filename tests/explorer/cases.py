@@ -320,7 +320,6 @@ GROUPS = [
         looked=True,
         picks="same",
         all_placed=True,
-        long=True,
     ),
     Case(
         "anti-affinity, two members and one",
@@ -360,7 +359,6 @@ GROUPS = [
         looked=True,
         picks="apart",
         all_placed=True,
-        long=True,
     ),
     Case(
         "affinity, a home too small",

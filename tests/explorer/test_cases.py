@@ -11,8 +11,7 @@ from tests.explorer.world import Case, Lab
 
 
 def _parameter(case: Case) -> object:
-    marks = [mark for mark, is_so in ((pytest.mark.daily, case.daily), (pytest.mark.long, case.long)) if is_so]
-    return pytest.param(case, id=case.name, marks=marks)
+    return pytest.param(case, id=case.name, marks=[pytest.mark.daily] if case.daily else [])
 
 
 @pytest.mark.parametrize("case", [_parameter(case) for case in CASES])

@@ -116,7 +116,6 @@ class Case:
     ends: bool = False
     all_placed: bool = False
     daily: bool = False
-    long: bool = False
 
 
 class SteppedDatabase(Database):

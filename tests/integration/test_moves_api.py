@@ -15,6 +15,8 @@ from nova_lite.db.models import migrations, services
 from tests.fixtures.server_api import ServerAPI, add_flavor, write_users
 from tests.integration.conftest import DatabaseServer
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def users(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -484,6 +484,7 @@ def test_live_migration_is_forced_to_complete(sides: MakeSides, post_copy: bool)
     assert n2.driver.console_output(instance, None).count(nano.READY) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("shared", "die"), [(True, Host.lose_power), (False, Host.kill_all)])
 def test_guest_stays_when_its_destination_dies(sides: MakeSides, shared: bool, die: Callable[[Host], None]) -> None:
     """Unseen, with the cable cut, while memory is copied; or with all connections closed, while disks are.
@@ -519,6 +520,7 @@ def test_guest_stays_when_its_destination_dies(sides: MakeSides, shared: bool, d
     assert shared or n3.has_nothing_of(instance)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("meanwhile", ["goes on", "has failed", "is done"])
 def test_migrating_process_is_killed(sides: MakeSides, meanwhile: str) -> None:
     # The slow one takes a few seconds for its disk; its memory comes over at last, when it may stand still for long.
@@ -581,6 +583,7 @@ def wait_and_call_again(side: Side, instance: Instance, destination: Any) -> Non
     side.driver.live_migrate(instance, destination, no_wish)
 
 
+@pytest.mark.long
 def test_guest_stays_when_the_source_s_daemon_restarts(sides: MakeSides) -> None:
     n1, n2, _ = sides(live_migration_bandwidth=1)
     instance = make_instance()
