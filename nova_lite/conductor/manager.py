@@ -28,7 +28,7 @@ from nova_lite.conductor.tasks.move import KINDS as MOVE_KINDS
 from nova_lite.conductor.tasks.move import MoveTask
 from nova_lite.conductor.tasks.unshelve import UnshelveTask
 from nova_lite.context import RequestContext
-from nova_lite.db import actions, moves, operations, registry, shelves
+from nova_lite.db import actions, left_behind, moves, operations, registry, shelves, turns
 from nova_lite.db.instances import Caller
 from nova_lite.db.operations import Operation
 from nova_lite.db.session import Database
@@ -163,18 +163,18 @@ class Endpoint:
     def live_migration_progress(
         self, context: RequestContext, migration: str, operation: str, progress: Progress
     ) -> str:
-        return self._db.write(lambda conn: moves.note_progress(conn, migration, operation, progress))
+        return self._db.write(lambda conn: turns.note_progress(conn, migration, operation, progress))
 
     @rpc.expose
     def may_remove(self, context: RequestContext, uuid: str, host: str) -> dict[str, Any] | None:
-        found = self._db.read(lambda conn: moves.remains(conn, [(uuid, host)]))
+        found = self._db.read(lambda conn: left_behind.proven(conn, [(uuid, host)]))
         if not found and self._db.read(lambda conn: shelves.offloaded(conn, [uuid])):
             return {"shared": False, "migration": None}
         return {"shared": found[0].shared, "migration": found[0].migration} if found else None
 
     @rpc.expose
     def removed(self, context: RequestContext, migration: str) -> None:
-        self._db.write(lambda conn: moves.close(conn, migration))
+        self._db.write(lambda conn: turns.close(conn, migration))
 
     @rpc.expose
     def register(
@@ -231,7 +231,7 @@ class Endpoint:
         deleted = self._db.read(lambda conn: actions.deleted(conn, uuids))
         resting = self._db.read(lambda conn: actions.expected_on(conn, hosts))
         known = self._db.read(lambda conn: actions.known(conn, uuids))
-        moved = {(each.uuid, each.host) for each in self._db.read(lambda conn: moves.remains(conn, places))}
+        moved = {(each.uuid, each.host) for each in self._db.read(lambda conn: left_behind.proven(conn, places))}
         elsewhere = known - deleted - resting.keys()
         offloaded = self._db.read(lambda conn: shelves.offloaded(conn, sorted(elsewhere)))
         answer = []
@@ -258,7 +258,7 @@ class Endpoint:
         """
         return [
             {"uuid": each.uuid, "host": each.host, "node": each.node, "finding": "moved"}
-            for each in self._db.read(lambda conn: moves.evacuated(conn, hosts))
+            for each in self._db.read(lambda conn: left_behind.evacuated(conn, hosts))
             if (each.uuid, each.host) not in places
         ]
 

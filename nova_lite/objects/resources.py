@@ -27,3 +27,8 @@ class Resources:
             and (self.memory_mb <= capacity.memory_mb)
             and (self.disk_gb <= capacity.disk_gb)
         )
+
+    def beyond(self, held: Resources) -> Resources:
+        """Return what this amount has of each resource beyond what is held."""
+        more = self - held
+        return Resources(max(0, more.vcpus), max(0, more.memory_mb), max(0, more.disk_gb))

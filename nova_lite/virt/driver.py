@@ -14,7 +14,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
-from nova_lite import exception
 from nova_lite.objects.instance import DomainInfo, Instance
 from nova_lite.objects.move import Progress
 from nova_lite.objects.node import NodeInventory
@@ -122,34 +121,35 @@ class Driver(abc.ABC):
     def reboot(self, instance: Instance, hard: bool, timeout: float) -> None:
         """Restart the guest. Soft: ask it, and after timeout seconds restart it hard."""
 
+    @abc.abstractmethod
     def pause(self, instance: Instance) -> None:
         """Stop the guest's CPUs and keep its memory; no error if they are stopped.
 
         :raises DomainNotFound:
         """
-        raise exception.NotImplementedHere(what="pausing servers on this hypervisor")
 
+    @abc.abstractmethod
     def unpause(self, instance: Instance) -> None:
         """Let the guest's CPUs go on; no error if they do.
 
         :raises DomainNotFound:
         """
-        raise exception.NotImplementedHere(what="pausing servers on this hypervisor")
 
+    @abc.abstractmethod
     def suspend(self, instance: Instance) -> None:
         """Write the guest's memory to disk and end it; its power state is POWER_SUSPENDED then, also across restarts.
 
         :raises DomainNotFound:
         """
-        raise exception.NotImplementedHere(what="suspending servers on this hypervisor")
 
+    @abc.abstractmethod
     def resume(self, instance: Instance) -> None:
         """Let a suspended guest go on where it was; no error if it runs.
 
         :raises DomainNotFound:
         """
-        raise exception.NotImplementedHere(what="suspending servers on this hypervisor")
 
+    @abc.abstractmethod
     def rescue(self, instance: Instance, image: Path | None, timeout: float) -> None:
         """Boot the server from a disk made of the image, with its own disks after that one; done before is no error.
 
@@ -159,15 +159,15 @@ class Driver(abc.ABC):
         :raises DomainNotFound:
         :raises RescueFailed: the server has its own definition, and runs.
         """
-        raise exception.NotImplementedHere(what="rescuing servers on this hypervisor")
 
+    @abc.abstractmethod
     def unrescue(self, instance: Instance) -> None:
         """Boot a rescued server from its own disk again; one that is not rescued only gets power.
 
         :raises DomainNotFound:
         """
-        raise exception.NotImplementedHere(what="rescuing servers on this hypervisor")
 
+    @abc.abstractmethod
     def snapshot(self, instance: Instance, destination: Path, given_up: Callable[[], bool]) -> None:
         """Write the root disk as it is at one moment to the destination, a qcow2 file of its own; the guest goes on.
 
@@ -176,7 +176,6 @@ class Driver(abc.ABC):
         :raises DomainNotFound:
         :raises SnapshotFailed: what stands at the destination is of no use.
         """
-        raise exception.NotImplementedHere(what="images of servers on this hypervisor")
 
     @abc.abstractmethod
     def console_output(self, instance: Instance, lines: int | None) -> str:
@@ -187,6 +186,7 @@ class Driver(abc.ABC):
 
     # -- moves: what the steps of objects/move.py ask of either side -------------------------------------------------
 
+    @abc.abstractmethod
     def prepare_destination(
         self, instance: Instance, image: Path | None, vifs: list[Vif], config_drive: ConfigDrive | None, live: bool
     ) -> Destination:
@@ -200,8 +200,8 @@ class Driver(abc.ABC):
         :raises BuildFailed: it cannot come here; nothing is left behind.
         :raises MigrationFailed: it cannot go anywhere with this flavor, as to a smaller root disk.
         """
-        raise exception.NotImplementedHere(what="moves by this hypervisor")
 
+    @abc.abstractmethod
     def move_out(self, instance: Instance, destination: Destination, timeout: float) -> None:
         """Power the guest off (asking it for timeout seconds) and bring its disks to the destination.
 
@@ -209,8 +209,8 @@ class Driver(abc.ABC):
 
         :raises MigrationFailed: the reason is for the user.
         """
-        raise exception.NotImplementedHere(what="moves by this hypervisor")
 
+    @abc.abstractmethod
     def finish_migration(
         self,
         instance: Instance,
@@ -224,26 +224,26 @@ class Driver(abc.ABC):
 
         :raises MigrationFailed:
         """
-        raise exception.NotImplementedHere(what="moves by this hypervisor")
 
+    @abc.abstractmethod
     def restore(self, instance: Instance, destination: Destination, power_on: bool) -> None:
         """Undo ``move_out`` here at the source: old domain, old disks; start it if it ran. Done before is no error."""
-        raise exception.NotImplementedHere(what="moves by this hypervisor")
 
+    @abc.abstractmethod
     def discard(self, instance: Instance, destination: Destination) -> None:
         """Remove here, at the destination, what was made for a server that does not come; shared disks stay.
 
         To be called only with proof that the server lives elsewhere. Nothing there is no error.
         """
-        raise exception.NotImplementedHere(what="moves by this hypervisor")
 
+    @abc.abstractmethod
     def clean(self, instance: Instance, destination: Destination) -> None:
         """Remove here, at the source, what a server that has moved away has left: domain, disks, kept old disks.
 
         Shared disks, which the destination uses, stay. Nothing there is no error.
         """
-        raise exception.NotImplementedHere(what="moves by this hypervisor")
 
+    @abc.abstractmethod
     def live_migrate(self, instance: Instance, destination: Destination, watch: Watch) -> None:
         """Hand the running guest over to the destination, and return when it runs there and no longer here.
 
@@ -254,26 +254,25 @@ class Driver(abc.ABC):
         :raises MigrationFailed: the guest runs on here.
         :raises HypervisorUnavailable: it is not known where the guest runs.
         """
-        raise exception.NotImplementedHere(what="moves by this hypervisor")
 
+    @abc.abstractmethod
     def land(self, instance: Instance, vifs: list[Vif], config_drive: ConfigDrive | None) -> None:
         """Make the domain that has come running here one that lasts: persistent, with its console log and the rest.
 
         :raises DomainNotFound: it is not here.
         """
-        raise exception.NotImplementedHere(what="moves by this hypervisor")
 
+    @abc.abstractmethod
     def has_disks(self, instance: Instance) -> bool:
         """Tell whether the server's disks can be seen here although its domain is not: shared storage."""
-        raise exception.NotImplementedHere(what="moves by this hypervisor")
 
+    @abc.abstractmethod
     def adopt(self, instance: Instance, vifs: list[Vif], config_drive: ConfigDrive | None, power_on: bool) -> None:
         """Make the domain of a server from disks on shared storage, whose own host is dead.
 
         :raises BuildFailed: the disks stay as they are.
         """
-        raise exception.NotImplementedHere(what="moves by this hypervisor")
 
+    @abc.abstractmethod
     def remains(self) -> list[DomainInfo]:
         """Return what is here of servers without a domain: directories of disks, in power state NOSTATE."""
-        return []

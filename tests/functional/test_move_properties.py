@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from nova_lite import audit
-from nova_lite.db import actions, allocations, builds, instances, models, moves, operations, registry
+from nova_lite.db import actions, allocations, builds, instances, models, moves, operations, registry, turns
 from nova_lite.objects import move as steps
 from nova_lite.objects.build import BuildOutcome, Claim
 from nova_lite.objects.flavor import Flavor
@@ -157,10 +157,10 @@ class MovesLedger(RuleBasedStateMachine):
         room = [node for node in others if self._fits(server.name, extra, server.grouped, node)]
         assert (answer.node_id in room) if room else (answer.grant_id is None), answer
         if answer.grant_id is None:
-            self._end(server, lambda conn, move: moves.undo(conn, move, "error", "no place"))
+            self._end(server, lambda conn, move: turns.undo(conn, move, "error", "no place"))
             return
         move = self._move(server)
-        assert self.db.write(lambda conn: moves.note_placed(conn, move, answer, steps.PREPARE, "c", LIFETIME, "event"))
+        assert self.db.write(lambda conn: turns.note_placed(conn, move, answer, steps.PREPARE, "c", LIFETIME, "event"))
         claim = Claim(
             operation, server.name, answer.grant_id, answer.node_id or 0, "h", move.migration.uuid, steps.PREPARE
         )
@@ -177,7 +177,7 @@ class MovesLedger(RuleBasedStateMachine):
 
     def _finish(self, server: Server) -> None:
         assert server.half is not None
-        self._end(server, lambda conn, move: moves.finish_resize(conn, move, RUNNING, None))
+        self._end(server, lambda conn, move: turns.finish_resize(conn, move, RUNNING, None))
         there, source = server.half[0], server.node
         left = max(0, server.old - server.new) if there == source else server.old
         server.node, server.size, server.half, server.phase = there, server.new, (source, left), "moved"
@@ -186,7 +186,7 @@ class MovesLedger(RuleBasedStateMachine):
     def undo(self, which: int) -> None:
         server = self._pick(which, "moving")
         if server is not None:
-            self._end(server, lambda conn, move: moves.undo(conn, move, "error", "it failed"))
+            self._end(server, lambda conn, move: turns.undo(conn, move, "error", "it failed"))
             server.phase, server.half = "rest", None
 
     @rule(which=WHICH, confirmed=st.booleans())
@@ -197,9 +197,9 @@ class MovesLedger(RuleBasedStateMachine):
         kind = operations.CONFIRM if confirmed else operations.REVERT
         server.operation = self.db.write(lambda conn: moves.end(conn, server.name, kind=kind, caller=self._caller()))
         if confirmed:
-            self._end(server, moves.confirm)
+            self._end(server, turns.confirm)
         else:
-            self._end(server, lambda conn, move: moves.revert(conn, move, RUNNING))
+            self._end(server, lambda conn, move: turns.revert(conn, move, RUNNING))
             server.node, server.size = server.half[0], server.old
         server.phase, server.half = "rest", None
 

@@ -20,7 +20,7 @@ from nova_lite.conductor import notifications
 from nova_lite.conductor.tasks import Task
 from nova_lite.conductor.tasks.move import removal
 from nova_lite.context import continuing, service_context
-from nova_lite.db import actions, endings, instances, moves, operations, registry
+from nova_lite.db import actions, endings, instances, left_behind, operations, registry
 from nova_lite.db.instances import Instance
 from nova_lite.db.operations import Operation
 from nova_lite.objects import instance as states
@@ -92,7 +92,7 @@ class ActionTask(Task):
         by_server = {operation.instance_uuid: operation for operation in deletes}
         if not by_server:
             return
-        places = self.tools.db.read(lambda conn: moves.other_places(conn, sorted(by_server)))
+        places = self.tools.db.read(lambda conn: left_behind.other_places(conn, sorted(by_server)))
         hosts = sorted({host for _uuid, host, _node in places})
         if not hosts:
             return

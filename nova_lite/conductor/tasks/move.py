@@ -27,7 +27,7 @@ from nova_lite import exception, rpc
 from nova_lite.conductor import notifications
 from nova_lite.conductor.tasks import Task
 from nova_lite.context import continuing, service_context
-from nova_lite.db import instances, moves, operations, registry
+from nova_lite.db import instances, left_behind, moves, operations, registry, turns
 from nova_lite.db.moves import Move
 from nova_lite.db.operations import Operation
 from nova_lite.objects import instance as states
@@ -151,7 +151,7 @@ class MoveTask(Task):
         return []
 
     def _spec(self, move: Move) -> RequestSpec:
-        left = self.tools.db.read(lambda conn: moves.left_behind(conn, move.instance.uuid))
+        left = self.tools.db.read(lambda conn: left_behind.hosts_with(conn, move.instance.uuid))
         tried = [attempt["host"] for attempt in move.attempts]
         spec = instances.to_request_spec(
             move.instance,
@@ -183,7 +183,7 @@ class MoveTask(Task):
         here = move.migration.source_compute
         spec = replace(
             spec,
-            resources=moves.more_than(move.new_flavor.resources, move.old_flavor.resources),
+            resources=move.new_flavor.resources.beyond(move.old_flavor.resources),
             requested_host=here,
             excluded_hosts=tuple(host for host in spec.excluded_hosts if host != here),
         )
@@ -213,7 +213,7 @@ class MoveTask(Task):
         event = _STEPS[move.operation.kind][step].event
 
         def unit(conn: Any) -> bool:
-            return moves.note_placed(conn, move, selection, step, leases.owner, leases.seconds, event)
+            return turns.note_placed(conn, move, selection, step, leases.owner, leases.seconds, event)
 
         if not self.tools.db.write(unit):
             return
@@ -276,7 +276,7 @@ class MoveTask(Task):
         elif step == steps.DISCARD:
             self._go_on(move, steps.RESTORE)
         elif kind == operations.REVERT:
-            self.tools.db.write(lambda conn: moves.revert(conn, move, states.NOSTATE, reason))
+            self.tools.db.write(lambda conn: turns.revert(conn, move, states.NOSTATE, reason))
         else:
             self._undone(move, *_undoing(move, reason))
 
@@ -310,7 +310,7 @@ class MoveTask(Task):
         host = _host(move, following.side)
 
         def unit(conn: Any) -> bool:
-            return moves.next_step(
+            return turns.next_step(
                 conn,
                 move,
                 step,
@@ -339,11 +339,11 @@ class MoveTask(Task):
     def begin_step(self, operation: str, step: str, server: str) -> bool:
         """Let a compute begin a step that is still to be done."""
         lease = self.tools.conf.conductor.lease
-        return self.tools.db.write(lambda conn: moves.begin_step(conn, operation, step, server, lease))
+        return self.tools.db.write(lambda conn: turns.begin_step(conn, operation, step, server, lease))
 
     def refused(self, claims: Sequence[tuple[str, str]]) -> None:
         """Schedule moves again whose claims were refused: (operation, migration) of each."""
-        waiting = self.tools.db.write(lambda conn: moves.schedule_again(conn, claims))
+        waiting = self.tools.db.write(lambda conn: turns.schedule_again(conn, claims))
         self.tools.hint(waiting)
 
     def finish(self, outcomes: Sequence[MoveOutcome]) -> None:
@@ -382,7 +382,7 @@ class MoveTask(Task):
         self._go_on(move, steps.FINISH)
 
     def _finished(self, move: Move, outcome: MoveOutcome) -> None:
-        if self.tools.db.write(lambda conn: moves.finish_resize(conn, move, outcome.power_state, outcome.addresses)):
+        if self.tools.db.write(lambda conn: turns.finish_resize(conn, move, outcome.power_state, outcome.addresses)):
             self._told(move, "end", state=states.RESIZED, host=move.migration.dest_compute)
 
     def _switched(self, move: Move, outcome: MoveOutcome) -> None:
@@ -392,7 +392,7 @@ class MoveTask(Task):
         leases, event = self.tools.leases, _STEPS[move.operation.kind][steps.LAND].event
 
         def unit(conn: Any) -> bool:
-            return moves.switch_over(conn, move, steps.LAND, leases.owner, leases.seconds, event)
+            return turns.switch_over(conn, move, steps.LAND, leases.owner, leases.seconds, event)
 
         if self.tools.db.write(unit):
             again = self._again(move)
@@ -408,7 +408,7 @@ class MoveTask(Task):
     def _rebuilt(self, move: Move, outcome: MoveOutcome) -> None:
         shared = bool(outcome.answer.get("shared"))
         if self.tools.db.write(
-            lambda conn: moves.finish_evacuation(conn, move, outcome.power_state, outcome.addresses, shared)
+            lambda conn: turns.finish_evacuation(conn, move, outcome.power_state, outcome.addresses, shared)
         ):
             self._told(move, "end", host=move.migration.dest_compute)
 
@@ -420,7 +420,7 @@ class MoveTask(Task):
 
     def _restored(self, move: Move, outcome: MoveOutcome) -> None:
         if move.operation.kind == operations.REVERT:
-            if self.tools.db.write(lambda conn: moves.revert(conn, move, outcome.power_state)):
+            if self.tools.db.write(lambda conn: turns.revert(conn, move, outcome.power_state)):
                 self._told(move, "end", host=move.migration.source_compute)
         else:
             self._undone(move, *_undoing(move, ""), outcome.power_state)
@@ -454,7 +454,7 @@ class MoveTask(Task):
         elif step == steps.DISCARD:
             self._discarded(move, outcome)
         elif kind == operations.REVERT:
-            if self.tools.db.write(lambda conn: moves.revert(conn, move, outcome.power_state, reason)):
+            if self.tools.db.write(lambda conn: turns.revert(conn, move, outcome.power_state, reason)):
                 self._told(move, "error", state=states.ERROR, fault=reason)
         else:
             self._lost(move, f"{_undoing(move, '')[1]} It could not be undone: {reason}")
@@ -467,7 +467,7 @@ class MoveTask(Task):
         if move.operation.arguments.get("host") or len(attempts) >= self.tools.conf.conductor.max_attempts:
             tried = "; ".join(f"{attempt['host']}: {attempt['reason']}" for attempt in attempts)
             self._undone(move, "error", f"The server could not be moved. {tried}")
-        elif self.tools.db.write(lambda conn: moves.retry_elsewhere(conn, move, host, reason)):
+        elif self.tools.db.write(lambda conn: turns.retry_elsewhere(conn, move, host, reason)):
             self.tools.hint([move.operation.uuid])
 
     def _undo(self, move: Move, message: str, status: str = "error", destination: dict[str, Any] | None = None) -> None:
@@ -482,25 +482,25 @@ class MoveTask(Task):
         self._go_on(move, steps.DISCARD, arguments)
 
     def _undone(self, move: Move, status: str, message: str, power_state: int | None = None) -> None:
-        if self.tools.db.write(lambda conn: moves.undo(conn, move, status, message, power_state)):
+        if self.tools.db.write(lambda conn: turns.undo(conn, move, status, message, power_state)):
             self._told(move, "error", task_state=None, fault=message)
 
     def _lost(self, move: Move, message: str) -> None:
-        if self.tools.db.write(lambda conn: moves.fail(conn, move, message)):
+        if self.tools.db.write(lambda conn: turns.fail(conn, move, message)):
             self._told(move, "error", state=states.ERROR, fault=message)
 
     def _stay_resized(self, move: Move, message: str) -> None:
-        if self.tools.db.write(lambda conn: moves.stay_resized(conn, move, message)):
+        if self.tools.db.write(lambda conn: turns.stay_resized(conn, move, message)):
             self._told(move, "error", task_state=None, fault=message)
 
     def _leave_behind(self, move: Move, message: str | None) -> None:
         """End a move that has happened, whatever could not be tidied up."""
         if move.operation.kind == operations.CONFIRM:
-            done = self.tools.db.write(lambda conn: moves.confirm(conn, move, message))
+            done = self.tools.db.write(lambda conn: turns.confirm(conn, move, message))
         else:
             message = message or move.operation.arguments.get("left")
             power_state = move.operation.arguments.get("power_state")
-            done = self.tools.db.write(lambda conn: moves.complete(conn, move, power_state, message))
+            done = self.tools.db.write(lambda conn: turns.complete(conn, move, power_state, message))
         if done:
             self._told(move, "end", task_state=None)
 
