@@ -1,0 +1,153 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# nova_lite's control plane: configuration, schema and processes. To be sourced.
+#
+# The control plane's file has the database and the logins; hosts have files of their own without them (hosts.sh).
+# Conductors and schedulers are processes with a host name each (controller-1, ...), so that one of them can be lost.
+
+write_nova_lite_config() {
+    mkdir -p "$ETC_DIR/nova-lite" "$DATA_DIR/nova-lite"
+    (
+        umask 077
+        {
+            echo "# Made by devstack/stack.sh; what local.conf has for it comes last."
+            nova_lite_common_config controller "$DATA_DIR/nova-lite"
+            nova_lite_control_config
+            write_post_config NOVA_LITE_CONF
+        } > "$NOVA_LITE_CONF"
+    )
+}
+
+# What every process of nova_lite needs: nova_lite_common_config HOST STATE_PATH
+nova_lite_common_config() {
+    cat << END
+[DEFAULT]
+host = $1
+state_path = $2
+transport_url = $(transport_url)
+# A lab may know sooner than a large cloud that a host is lost.
+report_interval = 2
+service_down_time = 12
+
+[oslo_messaging_rabbit]
+heartbeat_timeout_threshold = 15
+
+END
+    if is_true "$ENABLE_KEYSTONE"; then
+        cat << END
+[image]
+driver = glance
+
+[glance]
+$(keystone_login nova)
+
+END
+    else
+        cat << END
+[image]
+driver = directory
+path = $DATA_DIR/images
+
+END
+    fi
+}
+
+# What only the control plane may know.
+nova_lite_control_config() {
+    cat << END
+[database]
+connection = $(database_url nova_lite)
+
+[api]
+listen = $SERVICE_HOST
+port = $NOVA_LITE_PORT
+public_url = $COMPUTE_URL
+workers = $API_WORKERS
+
+END
+    if is_true "$ENABLE_KEYSTONE"; then
+        cat << END
+[auth]
+strategy = keystone
+
+[keystone_authtoken]
+www_authenticate_uri = $AUTH_URL
+$(keystone_login nova)
+END
+    else
+        cat << END
+[auth]
+strategy = embedded
+users_file = $ETC_DIR/nova-lite/users.yaml
+region = $REGION_NAME
+END
+    fi
+}
+
+nova_lite_manage() {
+    "$NOVA_LITE_VENV/bin/nova-lite-manage" --config-file "$NOVA_LITE_CONF" "$@"
+}
+
+# The embedded identity service's users; with Keystone they are there already (furnish.py).
+make_embedded_users() {
+    if is_true "$ENABLE_KEYSTONE" || [[ -e "$ETC_DIR/nova-lite/users.yaml" ]]; then
+        return 0
+    fi
+    NOVA_LITE_PASSWORD="$ADMIN_PASSWORD" nova_lite_manage user add admin --project admin --role admin
+    NOVA_LITE_PASSWORD="$ADMIN_PASSWORD" nova_lite_manage user add admin --project demo --role admin
+    NOVA_LITE_PASSWORD="$ADMIN_PASSWORD" nova_lite_manage user add demo --project demo --role member
+}
+
+# The names of the control plane's processes, which are those of their pid files and logs.
+control_processes() {
+    local number
+    echo nova-lite-api
+    for ((number = 1; number <= CONDUCTORS; number++)); do
+        echo "nova-lite-conductor-$number"
+    done
+    for ((number = 1; number <= SCHEDULERS; number++)); do
+        echo "nova-lite-scheduler-$number"
+    done
+}
+
+start_nova_lite() {
+    local name missing=()
+    for name in $(control_processes); do
+        is_running "$name" || missing+=("$name")
+    done
+    if [[ ${#missing[@]} -eq 0 ]]; then
+        note "runs"
+        return
+    fi
+    nova_lite_manage db sync
+    make_embedded_users
+    for name in "${missing[@]}"; do
+        launch_control_process "$name"
+    done
+    wait_for 60 nova-lite-api "the answer of nova-lite-api" answers_http "$COMPUTE_URL/"
+    for name in "${missing[@]}"; do
+        wait_for 60 "$name" "the start of $name" has_started "$name"
+    done
+}
+
+launch_control_process() { # NAME
+    local program="${1%-[0-9]*}" host=controller
+    [[ "$program" == "$1" ]] || host="controller-${1##*-}"
+    launch "$1" env "OS_DEFAULT__HOST=$host" "$NOVA_LITE_VENV/bin/$program" --config-file "$NOVA_LITE_CONF"
+}
+
+# A process of nova_lite says once that it serves.
+has_started() { # NAME
+    log_since_start "$1" | grep -q "started service="
+}
+
+stop_nova_lite() {
+    local path
+    for path in "$RUN_DIR"/nova-lite-*.pid; do
+        [[ -e "$path" ]] || continue
+        # All at once: each needs a moment to finish what it has begun.
+        stop_process "$(basename "$path" .pid)" 30 &
+    done
+    wait
+}

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Brings all parts in. To be sourced, with TOP being the checkout.
+
+for part in messages settings choices processes packages networks mariadb rabbitmq wsgi keystone glance nova_lite hosts \
+    guest_images cloud; do
+    # shellcheck source=/dev/null
+    source "$TOP/devstack/lib/$part.sh"
+done
+unset part
