@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a new cloud is given, asked of its own APIs as any client would: ``python furnish.py people|hosts|goods ...``.
+"""What a new cloud is given, asked of its own APIs as any client would: ``python furnish.py WHAT ...``.
 
 people: the projects, users and catalogue entries in Keystone. hosts: waits until there are so many that are up. goods:
-flavors and images. What is there is left as it is. The login is in the environment (OS_*), passwords of others are, too.
+flavors and images. What is there is left as it is. report: prints the hosts and the servers, and fails if not all hosts
+are up. The login is in the environment (OS_*), passwords of others are, too.
 """
 
 from __future__ import annotations
@@ -92,12 +93,31 @@ def goods(cloud: Connection, images: list[Path]) -> None:
             print(f"image {path.stem}")
 
 
+def report(cloud: Connection, wanted: int) -> int:
+    """Print what the cloud says of its services and its servers; return 0 if all are up."""
+    found = sorted(cloud.compute.services(), key=lambda service: (service.binary, service.host))
+    hosts_up = sum(service.binary == "nova-compute" and service.state == "up" for service in found)
+    for service in found:
+        if service.state != "up" or service.status != "enabled":
+            print(f"{service.binary} on {service.host} is {service.state} and {service.status}")
+    up = sum(service.state == "up" for service in found)
+    print(f"Services: {up} of {len(found)} up; hosts: {hosts_up} of {wanted}")
+    servers = list(cloud.compute.servers(all_projects=True))
+    for server in servers[:20]:
+        doing = server.task_state or "-"
+        print(f"  {server.id}  {server.name:20} {server.status:10} {doing:12} {server.hypervisor_hostname or '-'}")
+    print(f"Servers: {len(servers)}" + (", of which the first 20 are shown" if len(servers) > 20 else ""))
+    return int(hosts_up < wanted or up < len(found))
+
+
 def main() -> None:
     cloud = openstack.connect(cloud="envvars")
     if sys.argv[1] == "people":
         people(cloud)
     elif sys.argv[1] == "hosts":
         hosts(cloud, int(sys.argv[2]))
+    elif sys.argv[1] == "report":
+        sys.exit(report(cloud, int(sys.argv[2])))
     else:
         goods(cloud, [Path(argument) for argument in sys.argv[2:]])
 

@@ -45,8 +45,8 @@ www_authenticate_uri = $AUTH_URL
 $(keystone_login glance)
 END
             write_post_config GLANCE_API_CONF
-        } > "$GLANCE_API_CONF"
-        gunicorn_config "$GLANCE_PORT" 1 > "$ETC_DIR/glance/gunicorn.conf.py"
+        } | replace_file "$GLANCE_API_CONF"
+        gunicorn_config "$GLANCE_PORT" > "$ETC_DIR/glance/gunicorn.conf.py"
     )
 }
 

@@ -49,7 +49,7 @@ write_host_files() { # HOST
             compute_config "$1" "$dir"
             write_post_config NOVA_LITE_CONF
             write_post_config NOVA_LITE_CPU_CONF
-        } > "$dir/etc/nova-lite.conf"
+        } | replace_file "$dir/etc/nova-lite.conf"
     )
 }
 
@@ -358,6 +358,19 @@ made_hosts() {
     local path
     for path in "$DATA_DIR"/hosts/*; do
         [[ ! -d "$path" ]] || basename "$path"
+    done
+}
+
+# Prints the names of all processes that a healthy cloud has.
+stack_processes() {
+    local name
+    echo epmd rabbitmq mariadb
+    ! is_true "$ENABLE_KEYSTONE" || echo keystone glance
+    control_processes
+    for name in $(host_names); do
+        echo "host-$name"
+        ! has_libvirt || echo "libvirtd-$name"
+        echo "nova-lite-compute-$name"
     done
 }
 

@@ -15,7 +15,7 @@ write_nova_lite_config() {
             nova_lite_common_config controller "$DATA_DIR/nova-lite"
             nova_lite_control_config
             write_post_config NOVA_LITE_CONF
-        } > "$NOVA_LITE_CONF"
+        } | replace_file "$NOVA_LITE_CONF"
     )
 }
 

@@ -220,6 +220,11 @@ check_dest() {
     fi
 }
 
+must_be_stacked() {
+    [[ -r "$ETC_DIR/passwords" && -r "$ETC_DIR/ports" ]] ||
+        die "there is no cloud in $DEST that you may use; devstack/stack.sh makes one, as root"
+}
+
 # Only one of stack.sh, unstack.sh and clean.sh at a time.
 lock_dest() {
     exec 9> "$DEST/.nova-lite-devstack"

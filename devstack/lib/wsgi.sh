@@ -12,14 +12,25 @@ write_post_config() {
     fi
 }
 
-# Prints a configuration of gunicorn: gunicorn_config PORT WORKERS
+# Replaces a file by standard input if that differs, and notes that in run/changed-files: ... | replace_file FILE
+replace_file() {
+    local new
+    new="$(cat)"
+    if [[ ! -e "$1" || "$(< "$1")" != "$new" ]]; then
+        printf '%s\n' "$new" > "$1.new"
+        mv "$1.new" "$1"
+        echo "$1" >> "$RUN_DIR/changed-files"
+    fi
+}
+
+# Prints a configuration of gunicorn: gunicorn_config PORT
 gunicorn_config() {
     cat << END
 import sys
 
 bind = "$SERVICE_HOST:$1"
-workers = $2
-threads = 4
+workers = 1
+threads = 8
 timeout = 300
 graceful_timeout = 10
 accesslog = "-"
