@@ -52,6 +52,11 @@ relay_cable() { # HOST PORT MILLISECONDS
     ip link set "$2-s" master "$MGMT_BRIDGE" up
     ip link set "$2-r" up
     launch "slow-$2" python3 "$DEVSTACK_DIR/lib/slow.py" "$2" "$2-r" "$3"
+    wait_for 20 "slow-$2" "the start of the slow cable" relays "slow-$2"
+}
+
+relays() { # NAME
+    log_since_start "$1" | grep -q relaying
 }
 
 quicken_cable() { # PORT

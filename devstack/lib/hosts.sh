@@ -221,10 +221,17 @@ plug_in() { # HOST PORT BRIDGE INTERFACE
     local port pid
     port="$(port_of "$1" "$2")"
     pid="$(host_pid "$1")"
-    ! link_exists "$port" || ip link delete "$port"
+    remove_port "$port"
     ip link add "$port" type veth peer name "$4" netns "$pid"
     ip link set "$port" master "$3" up
     in_host "$1" ip link set "$4" up
+}
+
+# Removes a port, and what makes it slow (cables.sh).
+remove_port() { # PORT
+    stop_process "slow-$1" 5
+    ! link_exists "$1-s" || ip link delete "$1-s"
+    ! link_exists "$1" || ip link delete "$1"
 }
 
 # Ends a host and everything in it at once.
@@ -241,8 +248,7 @@ kill_host() { # HOST
     stop_process "keeper-$1" 30
     rm -f "$RUN_DIR/host-$1.pid"
     for port in "$MGMT_PORT" "$GUEST_PORT"; do
-        port="$(port_of "$1" "$port")"
-        ! link_exists "$port" || ip link delete "$port"
+        remove_port "$(port_of "$1" "$port")"
     done
 }
 
@@ -268,7 +274,7 @@ launch_in_host() {
     local log="$LOGDIR/$2-$1.log"
     shift 2
     length="$(log_length "$name-$host")"
-    echo "launch $name in $host: $*"
+    trace "launch $name in $host: $*"
     # The shell ends, so that the program becomes a child of the host's first process. Its words are not ours to expand.
     # shellcheck disable=SC2016
     in_host "$host" env "$MARK=$DEST" sh -c 'log="$1"; shift; setsid "$@" < /dev/null >> "$log" 2>&1 3>&- 9>&- &' \

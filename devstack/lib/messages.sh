@@ -41,6 +41,11 @@ note() {
     echo "note: $*"
 }
 
+# Says what is done, in the log; without one it is nobody's business.
+trace() {
+    [[ -z "$RUN_LOG" ]] || printf '%s\n' "$*"
+}
+
 # Tells the person, whether output goes to a log or not.
 say() {
     if [[ -n "$RUN_LOG" ]]; then

@@ -146,8 +146,7 @@ stop_nova_lite() {
     local path
     for path in "$RUN_DIR"/nova-lite-*.pid; do
         [[ -e "$path" ]] || continue
-        # All at once: each needs a moment to finish what it has begun.
-        stop_process "$(basename "$path" .pid)" 30 &
+        stop_process "$(basename "$path" .pid)" 10 &
     done
     wait
 }

@@ -56,7 +56,7 @@ launch() {
     shift
     length="$(log_length "$name")"
     mkdir -p "$(dirname "$LOGDIR/$name.log")" "$(dirname "$RUN_DIR/$name.pid")"
-    echo "launch $name: $*"
+    trace "launch $name: $*"
     env "$MARK=$DEST" setsid "$@" < /dev/null >> "$LOGDIR/$name.log" 2>&1 3>&- 9>&- &
     pid=$!
     record_process "$name" "$pid" "$length" || die "$name ended at once; see $LOGDIR/$name.log"
@@ -131,7 +131,7 @@ end_pid() {
 stop_process() {
     local pid
     if pid="$(process_pid "$1")"; then
-        echo "stop $1 ($pid)"
+        trace "stop $1 ($pid)"
         end_pid "$pid" "$2" "${3:-TERM}"
     fi
     rm -f "$RUN_DIR/$1.pid"

@@ -31,6 +31,7 @@ def _open(interface: str) -> socket.socket:
 
 def relay(one: socket.socket, other: socket.socket, delay: float) -> None:
     """Pass frames on in both directions, for ever."""
+    print("relaying", flush=True)
     across = {one: other, other: one}
     waiting: collections.deque[tuple[float, socket.socket, bytes]] = collections.deque()
     while True:
