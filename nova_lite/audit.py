@@ -16,11 +16,14 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from ipaddress import IPv4Address
 from typing import Any
 
+from nova_lite.db import addresses as address_rows
 from nova_lite.db import audit as rows
 from nova_lite.db import grants
 from nova_lite.db.audit import Snapshot
@@ -99,6 +102,12 @@ REPAIRS: Mapping[str, Callable[[Any, Any], bool] | None] = {
     "grant-of-placed-server": rows.remove_grant,
     "group-broken": None,
     "quota-usage": rows.recount_quota,
+    "address-without-server": rows.free_address,
+    "address-of-deleted-server": rows.free_address,
+    "address-unused": rows.free_address,
+    "address-of-gone-host": rows.forget_address_host,
+    "address-unbooked": rows.book_address,
+    "address-doubled": None,
     "operation-without-server": rows.cancel_operation,
     "operation-stuck": rows.free_operation,
     "domain-without-server": None,
@@ -118,6 +127,7 @@ def find(snapshot: Snapshot) -> list[Finding]:
         *_grants(snapshot),
         *_groups(snapshot),
         *_quotas(snapshot),
+        *_addresses(snapshot),
         *_operations(snapshot),
     )
     return [finding for finding in found if not _is_in_flight(finding, snapshot)]
@@ -389,6 +399,50 @@ def _quotas(snapshot: Snapshot) -> Iterator[Finding]:
         )
         since = row.updated_at if row else None
         yield Finding("quota-usage", project_id, sentence, since, "count again", project_id)
+
+
+def _addresses(snapshot: Snapshot) -> Iterator[Finding]:
+    """What is handed out is what servers name, and to one server each."""
+    named = {
+        server.uuid: port.address
+        for server in snapshot.servers.values()
+        if not server.deleted and (port := address_rows.port_of(server.networks)) is not None
+    }
+    booked = {str(IPv4Address(row.address)): row for row in snapshot.addresses}
+    for address, row in booked.items():
+        yield from _address(snapshot, address, row, named)
+    owners: dict[str, list[str]] = defaultdict(list)
+    for uuid, address in named.items():
+        owners[address].append(uuid)
+    for address, uuids in owners.items():
+        if len(uuids) > 1 or (address in booked and booked[address].instance_uuid not in uuids):
+            others = sorted({*uuids, *([booked[address].instance_uuid] if address in booked else [])})
+            said = f"The address {address} is that of several servers: {', '.join(others)}."
+            yield Finding("address-doubled", address, said, snapshot.servers[uuids[0]].updated_at)
+        elif address not in booked:
+            said = f"The server has the address {address}, which the books do not say."
+            since = snapshot.servers[uuids[0]].updated_at
+            yield Finding("address-unbooked", uuids[0], said, since, "write it down", uuids[0])
+
+
+def _address(snapshot: Snapshot, address: str, row: Any, named: Mapping[str, str]) -> Iterator[Finding]:
+    server = snapshot.servers.get(row.instance_uuid)
+    if row.leaving_since is not None:
+        known = {node.host for node in snapshot.nodes.values()}
+        for host in sorted({place[0] for place in json.loads(row.leaving)} - known):
+            said = f"The address {address} of a deleted server waits for host {host}, which there is no record of."
+            fix = "wait for it no longer"
+            yield Finding("address-of-gone-host", row.instance_uuid, said, row.leaving_since, fix, host)
+        return
+    if server is None:
+        kind, said = "address-without-server", "is of a server that there is no record of"
+    elif server.deleted:
+        kind, said = "address-of-deleted-server", "is of a server that is deleted"
+    elif named.get(row.instance_uuid) != address:
+        kind, said = "address-unused", f"is held for a server that has {named.get(row.instance_uuid, 'none')}"
+    else:
+        return
+    yield Finding(kind, row.instance_uuid, f"The address {address} {said}.", row.created_at, "free it", row.id)
 
 
 def _operations(snapshot: Snapshot) -> Iterator[Finding]:

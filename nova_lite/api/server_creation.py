@@ -19,7 +19,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from nova_lite import exception, policy
-from nova_lite.api import image_lookup
+from nova_lite.api import image_lookup, server_networks
 from nova_lite.api.microversion import Version
 from nova_lite.api.request import Request
 from nova_lite.api.server_lookup import API
@@ -29,7 +29,6 @@ from nova_lite.db import flavors, key_pairs, quotas, registry, server_groups, zo
 from nova_lite.db.instances import NewInstances
 from nova_lite.objects.flavor import Flavor
 from nova_lite.objects.image import Image
-from nova_lite.objects.instance import NetworkRequest
 
 Body = Mapping[str, Any]
 
@@ -99,7 +98,7 @@ def new_instances(services: Services, req: Request, body: Body) -> NewInstances:
         config_drive=boolean(server.get("config_drive", False))
         or image.properties.get("img_config_drive") == "mandatory",
         metadata=server.get("metadata", {}),
-        networks=_networks(server),
+        networks=server_networks.requested(services.network, server, uuids),
         disk_config=server.get("OS-DCF:diskConfig", "MANUAL"),
         access_ip_v4=server.get("accessIPv4"),
         access_ip_v6=server.get("accessIPv6"),
@@ -222,18 +221,6 @@ def _hints(body: Body) -> dict[str, list[str]]:
     if len(hints.get("group", ())) > 1:
         raise exception.BadRequest("A server can join one server group only.")
     return hints
-
-
-def _networks(server: Body) -> tuple[NetworkRequest, ...]:
-    wanted = server.get("networks", "auto")
-    if isinstance(wanted, str):
-        return (NetworkRequest(wanted),)
-    if wanted:
-        raise exception.BadRequest(
-            "This cloud has no network service: networks and ports cannot be chosen. Use networks 'none' or 'auto', or "
-            "leave them out below microversion 2.37."
-        )
-    return (NetworkRequest("auto"),)
 
 
 def _image_id(server: Body) -> str:

@@ -105,7 +105,7 @@ def filters(req: Request, query: Query, conf: cfg.ConfigOpts, list_name: str) ->
         found["locked"] = _boolean("locked", given["locked"][-1])
     if "availability_zone" in given:
         found["zone"] = given["availability_zone"][-1]
-    found["addresses"] = [value for name in ("ip", "ip6") for value in given.get(name, ())]
+    found["addresses"] = {4: given.get("ip", ()), 6: given.get("ip6", ())}
     for name in _TAG_FILTERS:
         if name in given:
             found[name.replace("-", "_")] = given[name][-1].split(",")[: schemas.MAX_TAGS]

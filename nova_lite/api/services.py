@@ -15,6 +15,8 @@ from nova_lite.compute.rpcapi import ComputeAPI
 from nova_lite.conductor.rpcapi import ConductorAPI
 from nova_lite.db.session import Database
 from nova_lite.image.driver import ImageCatalogue
+from nova_lite.network import builtin
+from nova_lite.objects.network import Network
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,11 @@ class Services:
     db: Database
     conductor: ConductorAPI
     compute: ComputeAPI
+
+    @functools.cached_property
+    def network(self) -> Network | None:
+        """The built-in network; None if there is none that hands addresses out."""
+        return builtin.read(self.conf)
 
     @functools.cached_property
     def image_catalogue(self) -> ImageCatalogue | None:

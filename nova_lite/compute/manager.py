@@ -229,6 +229,7 @@ class ComputeService(Service):
         if finding == "deleted":
             self._work.doom(left.instance.uuid)
             self._actor.destroy(left)
+            self._conductor.vacated(service_context(), left.instance.uuid, left.instance.host)
         else:
             self._remove_moved(left.instance)
 

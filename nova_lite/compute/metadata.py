@@ -60,7 +60,11 @@ class MetadataDrive(ConfigDrive):
             "project_id": instance.project_id,
             "meta": instance.metadata,
             "random_seed": base64.b64encode(os.urandom(_SEED_BYTES)).decode(),
-            "devices": [],
+            "devices": [
+                {"type": "nic", "bus": "none", "address": "none", "mac": port.mac, "tags": [port.tag]}
+                for port in instance.ports
+                if port.tag
+            ],
         }
         if instance.key_name and instance.key_data:
             content["public_keys"] = {instance.key_name: instance.key_data}

@@ -28,7 +28,7 @@ from nova_lite.conductor.tasks.move import KINDS as MOVE_KINDS
 from nova_lite.conductor.tasks.move import MoveTask
 from nova_lite.conductor.tasks.unshelve import UnshelveTask
 from nova_lite.context import RequestContext
-from nova_lite.db import actions, left_behind, moves, operations, registry, shelves, turns
+from nova_lite.db import actions, addresses, left_behind, moves, operations, registry, shelves, turns
 from nova_lite.db.instances import Caller
 from nova_lite.db.operations import Operation
 from nova_lite.db.session import Database
@@ -248,7 +248,7 @@ class Endpoint:
                 finding = "differs" if differs else ""
             if finding:
                 answer.append({"uuid": domain.uuid, "host": host, "node": domain.node, "finding": finding})
-        return [*answer, *self._evacuated(hosts, places)]
+        return [*answer, *self._evacuated(hosts, places), *self._with_addresses(hosts, places)]
 
     def _evacuated(self, hosts: list[str], places: set[tuple[str, str]]) -> list[dict[str, Any]]:
         """List the servers that were evacuated from hosts which report nothing of them, and that still hold a half.
@@ -261,6 +261,23 @@ class Endpoint:
             for each in self._db.read(lambda conn: left_behind.evacuated(conn, hosts))
             if (each.uuid, each.host) not in places
         ]
+
+    def _with_addresses(self, hosts: list[str], places: set[tuple[str, str]]) -> list[dict[str, Any]]:
+        """List the deleted servers whose addresses wait for hosts which report nothing of them.
+
+        A report may be older than a domain whose build was under way, so it frees nothing: the compute removes what
+        there is, if anything, under the server's lock, and says so.
+        """
+        return [
+            {"uuid": each.instance_uuid, "host": each.host, "node": each.node, "finding": "deleted"}
+            for each in self._db.read(lambda conn: addresses.leaving(conn, hosts))
+            if (each.instance_uuid, each.host) not in places
+        ]
+
+    @rpc.expose
+    def vacated(self, context: RequestContext, uuid: str, host: str) -> None:
+        if self._db.write(lambda conn: addresses.vacated(conn, uuid, host)):
+            LOG.info("address free instance=%s host=%s", uuid, host)
 
 
 class ConductorService(Service):

@@ -110,3 +110,7 @@ class ConductorAPI:
     def removed(self, context: RequestContext, migration: str) -> None:
         """Report that what a move left on its source is gone."""
         self._client.call(context, "removed", migration=migration)
+
+    def vacated(self, context: RequestContext, uuid: str, host: str) -> None:
+        """Report that nothing of a deleted server is on the host, so that nobody there uses its address."""
+        self._client.call(context, "vacated", uuid=uuid, host=host)

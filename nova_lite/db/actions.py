@@ -12,7 +12,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from nova_lite.db import allocations, images, instances, moves, operations, quotas
+from nova_lite.db import addresses, allocations, images, instances, left_behind, moves, operations, quotas
 from nova_lite.db.clock import now
 from nova_lite.db.models import instances as instances_table
 from nova_lite.db.operations import Operation
@@ -116,10 +116,12 @@ def _end(conn: sa.Connection, operation: Operation, status: str, message: str | 
     return True
 
 
-def finish_deletes(conn: sa.Connection, claimed: Sequence[Operation]) -> list[str]:
+def finish_deletes(conn: sa.Connection, claimed: Sequence[Operation], *, domains_gone: bool = False) -> list[str]:
     """Free the books of deleted servers and mark their rows, all in one; return the uuids of those deleted now.
 
-    Locks the nodes (in ``release``), the projects' quota rows, then the instances.
+    Locks the nodes (in ``release``), the projects' quota rows, the instances, then addresses.
+
+    :param domains_gone: whether the servers' hosts have removed their domains, so that nobody uses their addresses.
     """
     # One that was given up since, as by an administrator who reset the server's state, frees nothing.
     rows = [
@@ -135,6 +137,7 @@ def finish_deletes(conn: sa.Connection, claimed: Sequence[Operation]) -> list[st
     for mine, flag in ((were_building, True), (set(uuids) - were_building, False)):
         if mine:
             allocations.release(conn, mine, were_building=flag)
+    left = _places_left(conn, rows, domains_gone)
     moves.drop_open(conn, uuids, "error", "The server was deleted.")
     for project_id in sorted({row.project_id for row in rows}):
         mine_rows = [row for row in rows if row.project_id == project_id]
@@ -156,13 +159,32 @@ def finish_deletes(conn: sa.Connection, claimed: Sequence[Operation]) -> list[st
             vm_state=states.DELETED,
             task_state=None,
             power_state=states.NOSTATE,
+            addresses="{}",
         )
     ).rowcount
     if marked != len(rows):
         raise operations.Moved("another conductor finished some of these deletes, or they were given up")
+    if left:
+        addresses.release(conn, list(left), left)
     operations.finish(conn, [operation.uuid for operation in claimed], operations.SUCCEEDED)
     operations.finish_steps(conn, [operation.id for operation in claimed])
     return [row.uuid for row in rows]
+
+
+def _places_left(
+    conn: sa.Connection, rows: Sequence[instances.Instance], domains_gone: bool
+) -> dict[str, set[addresses.Place]]:
+    """Return where a domain may be left of each of the servers that have an address."""
+    mine = [row for row in rows if addresses.has_address(row.networks)]
+    if not mine:
+        return {}
+    left: dict[str, set[addresses.Place]] = {row.uuid: set() for row in mine}
+    for row in mine:
+        if row.host and not domains_gone:
+            left[row.uuid].add((row.host, row.node or ""))
+    for uuid, host, node in left_behind.other_places(conn, sorted(left)):
+        left[uuid].add((host, node))
+    return left
 
 
 def report_power_state(conn: sa.Connection, host: str, uuid: str, power_state: int) -> bool:

@@ -10,16 +10,19 @@ from __future__ import annotations
 import datetime
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from ipaddress import IPv4Address
 from typing import Any
 
 import sqlalchemy as sa
 
+from nova_lite.db import addresses as addresses_db
 from nova_lite.db import allocations as allocations_db
 from nova_lite.db import moves as moves_db
 from nova_lite.db import operations as operations_db
 from nova_lite.db import quotas
 from nova_lite.db.clock import now
 from nova_lite.db.models import (
+    addresses,
     allocations,
     compute_nodes,
     grants,
@@ -52,6 +55,7 @@ class Snapshot:
     operations: list[sa.Row[Any]]
     moves: dict[str, sa.Row[Any]]
     quotas: dict[str, sa.Row[Any]]
+    addresses: list[sa.Row[Any]]
     patience: float
 
     def is_young(self, since: datetime.datetime) -> bool:
@@ -66,7 +70,8 @@ def read(conn: sa.Connection, patience: float) -> Snapshot:
 
     :param patience: seconds after which what should have ended by itself is no longer waited for.
     """
-    held = sa.union(*(sa.select(table.c.consumer) for table in (allocations, grants)))
+    consumers = (allocations.c.consumer, grants.c.consumer, addresses.c.instance_uuid)
+    held = sa.union(*(sa.select(column) for column in consumers))
     wanted = sa.or_(
         instances.c.deleted == 0,
         instances.c.uuid.in_(held),
@@ -84,12 +89,13 @@ def read(conn: sa.Connection, patience: float) -> Snapshot:
         operations=list(conn.execute(sa.select(operations).where(active).order_by(operations.c.id))),
         moves={row.uuid: row for row in conn.execute(sa.select(migrations).where(migrations.c.open.is_(True)))},
         quotas={row.project_id: row for row in conn.execute(sa.select(quota_usages))},
+        addresses=list(conn.execute(sa.select(addresses).order_by(addresses.c.address))),
         patience=patience,
     )
 
 
 _SERVER_COLUMNS = frozenset(
-    ("uuid", "project_id", "vm_state", "task_state", "host", "node", "node_id", "group_id")
+    ("uuid", "project_id", "vm_state", "task_state", "host", "node", "node_id", "group_id", "networks")
     + ("deleted", "deleted_at", "updated_at")
     + _PARTS
 )
@@ -279,6 +285,50 @@ def recount_quota(conn: sa.Connection, project_id: str) -> bool:
     statement = sa.update(quota_usages).where(quota_usages.c.project_id == project_id)
     conn.execute(statement.values(instances=count, cores=cores, ram=ram, updated_at=now()))
     return True
+
+
+# -- repairs: addresses
+
+
+def free_address(conn: sa.Connection, address_id: int) -> bool:
+    """Free an address that no living server names; one of a deleted server leaves that server's host first."""
+    row = conn.execute(sa.select(addresses).where(addresses.c.id == address_id)).one_or_none()
+    if row is None:
+        return False
+    server = _lock_server(conn, row.instance_uuid)
+    mine = addresses.c.id == address_id
+    held = conn.execute(sa.select(addresses.c.leaving_since).where(mine).with_for_update()).one_or_none()
+    if held is None or held.leaving_since is not None:
+        return False
+    if server is None:
+        return conn.execute(sa.delete(addresses).where(mine)).rowcount > 0
+    if server.deleted:
+        place = {(server.host, server.node or "")} if server.host else set()
+        addresses_db.release(conn, [row.instance_uuid], {row.instance_uuid: place})
+        return True
+    port = addresses_db.port_of(server.networks)
+    if port is not None and int(IPv4Address(port.address)) == row.address:
+        return False
+    return conn.execute(sa.delete(addresses).where(mine)).rowcount > 0
+
+
+def book_address(conn: sa.Connection, uuid: str) -> bool:
+    """Write down the address that a server has; whatever had it on the books, it has it."""
+    server = _lock_server(conn, uuid)
+    port = addresses_db.port_of(server.networks) if server is not None and not server.deleted else None
+    if port is None:
+        return False
+    number = int(IPv4Address(port.address))
+    if conn.execute(sa.select(addresses.c.id).where(addresses.c.address == number)).first():
+        return False
+    addresses_db.reserve(conn, uuid, port, number)
+    return True
+
+
+def forget_address_host(conn: sa.Connection, host: str) -> bool:
+    """Free the addresses that wait for a host which there is no record of."""
+    known = sa.select(compute_nodes.c.id).where(compute_nodes.c.host == host)
+    return conn.execute(known).first() is None and addresses_db.forget_host(conn, host) > 0
 
 
 # -- repairs: operations, and servers that nothing works on

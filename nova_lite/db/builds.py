@@ -204,18 +204,16 @@ def complete(conn: sa.Connection, outcomes: Sequence[BuildOutcome]) -> list[str]
     done = [outcome for outcome in mine if outcome.operation in ended]
     # A server that is being deleted stops counting as a build when its allocation is released.
     _less_building(conn, Counter(nodes[outcome.consumer] for outcome in done), succeeded=True)
-    for power_state, addresses in sorted({(o.power_state, json.dumps(o.addresses or {})) for o in done}):
-        alike = [
-            o.consumer for o in done if o.power_state == power_state and json.dumps(o.addresses or {}) == addresses
-        ]
+    for power_state in sorted({o.power_state for o in done}):
+        addresses = {o.consumer: json.dumps(o.addresses or {}) for o in done if o.power_state == power_state}
         conn.execute(
             sa.update(instances_table)
-            .where(instances_table.c.uuid.in_(alike))
+            .where(instances_table.c.uuid.in_(list(addresses)))
             .values(
                 vm_state=states.ACTIVE,
                 task_state=None,
                 power_state=power_state,
-                addresses=addresses,
+                addresses=_each_its_own(addresses),
                 launched_at=now(),
                 updated_at=now(),
                 shelved_image=None,
@@ -224,6 +222,12 @@ def complete(conn: sa.Connection, outcomes: Sequence[BuildOutcome]) -> list[str]
         )
     operations.finish_steps(conn, [active[outcome.operation] for outcome in done])
     return [outcome.consumer for outcome in done]
+
+
+def _each_its_own(texts: dict[str, str]) -> Any:
+    """Return what sets a column of each instance to its text, or to the one that all have."""
+    common = set(texts.values())
+    return common.pop() if len(common) == 1 else sa.case(texts, value=instances_table.c.uuid)
 
 
 def retry_elsewhere(conn: sa.Connection, build: Build, outcome: BuildOutcome) -> bool:

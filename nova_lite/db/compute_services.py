@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from nova_lite import exception
-from nova_lite.db import zones
+from nova_lite.db import addresses, zones
 from nova_lite.db.clock import now
 from nova_lite.db.models import aggregate_hosts, allocations, compute_nodes, grants, instances, migrations, services
 from nova_lite.db.moves import EVACUATION
@@ -175,6 +175,7 @@ def delete(conn: sa.Connection, service_id: int) -> None:
         _complete_evacuations(conn, row.host, nodes)
         _check_empty(conn, row.host, nodes)
         conn.execute(sa.delete(aggregate_hosts).where(aggregate_hosts.c.host == row.host))
+        addresses.forget_host(conn, row.host)
     if nodes:
         conn.execute(sa.delete(grants).where(grants.c.node_id.in_(nodes)))
         conn.execute(sa.delete(compute_nodes).where(compute_nodes.c.id.in_(nodes)))

@@ -37,8 +37,8 @@ class Filters:
 
     equal: column -> values of which one must match (None matches an empty column). patterns: column -> the API's
     regular expression, found anywhere in the value. times: column -> the second in which it lies. deleted is None for
-    both kinds. zone is matched against the zone that the instance's host is in, or before it has one, against the
-    zone that was asked for.
+    both kinds. addresses: IP version -> parts that an address must have. zone is matched against the zone that the
+    instance's host is in, or before it has one, against the zone that was asked for.
     """
 
     equal: Mapping[str, Collection[Any]] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class Filters:
     changes_since: datetime.datetime | None = None
     changes_before: datetime.datetime | None = None
     locked: bool | None = None
-    addresses: Sequence[str] = ()
+    addresses: Mapping[int, Sequence[str]] = field(default_factory=dict)
     zone: str | None = None
     default_zone: str = "nova"
     tags: Collection[str] = ()
@@ -180,7 +180,7 @@ def _conditions(filters: Filters) -> list[sa.ColumnElement[bool]]:
         found.append(instances.c.updated_at <= filters.changes_before)
     if filters.locked is not None:
         found.append(instances.c.locked_by.is_not(None) if filters.locked else instances.c.locked_by.is_(None))
-    found += [_has_address(text) for text in filters.addresses]
+    found += [_has_address(version, text) for version, texts in filters.addresses.items() for text in texts]
     return found + _tag_conditions(filters)
 
 
@@ -206,7 +206,7 @@ def _in_state(match: StateMatch) -> sa.ColumnElement[bool]:
     return condition
 
 
-def _has_address(text: str) -> sa.ColumnElement[bool]:
+def _has_address(version: int, text: str) -> sa.ColumnElement[bool]:
     """Match a part of an address in the JSON text of the addresses; ^ and $ bind it to the address's ends."""
     if not re.fullmatch(r"\^?[0-9A-Fa-f.:\\]+\$?", text):
         raise exception.BadRequest(f"Invalid address filter {text!r}: only digits, '.', ':', '^' and '$' can be used.")
@@ -214,10 +214,9 @@ def _has_address(text: str) -> sa.ColumnElement[bool]:
     start = '"' if text.startswith("^") else '"%'
     end = '"' if text.endswith("$") else '%"'
     # JSON is written with and without a space after the colon.
-    return sa.or_(
-        instances.c.addresses.ilike(f'%"addr": {start}{core}{end}%'),
-        instances.c.addresses.ilike(f'%"addr":{start}{core}{end}%'),
-    )
+    matches = (instances.c.addresses.ilike(f'%"addr":{space}{start}{core}{end}%') for space in ("", " "))
+    versions = (instances.c.addresses.like(f'%"version":{space}{version}%') for space in ("", " "))
+    return sa.and_(sa.or_(*matches), sa.or_(*versions))
 
 
 def _in_zone(conn: sa.Connection, zone: str, default_zone: str) -> sa.ColumnElement[bool]:

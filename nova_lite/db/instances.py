@@ -13,6 +13,7 @@ import datetime
 import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from ipaddress import IPv4Address
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,7 +21,7 @@ import sqlalchemy as sa
 from oslo_config import cfg
 
 from nova_lite import exception
-from nova_lite.db import images, operations, quotas
+from nova_lite.db import addresses, images, operations, quotas
 from nova_lite.db.clock import Timestamp, now
 from nova_lite.db.models import instance_tags, instances, migrations, server_groups
 from nova_lite.db.models import operations as operations_table
@@ -107,7 +108,8 @@ class NewInstances:
     """What a create asks for: as many alike servers as there are uuids, at least min_count of them.
 
     names and hostnames are as long as uuids. hints are what the user gave, as lists of strings. group_id is the row's
-    id of the server group that they join, group_members the quota of such a group's members (-1: unlimited).
+    id of the server group that they join, group_members the quota of such a group's members (-1: unlimited). A port
+    among the networks is one at an address that is asked for by name, which is for a single server.
     """
 
     uuids: Sequence[str]
@@ -166,6 +168,7 @@ def create(conn: sa.Connection, conf: cfg.ConfigOpts, new: NewInstances, caller:
 
     :raises QuotaExceeded: the project or the group has no room for min_count; nothing is written.
     :raises ServerGroupNotFound: the group was deleted meanwhile.
+    :raises BadRequest: the address that is asked for is another server's.
     """
     at, done = conn.execute(_TIME_AND_DONE, {"first": new.uuids[0]}).one()
     if done:
@@ -178,6 +181,9 @@ def create(conn: sa.Connection, conf: cfg.ConfigOpts, new: NewInstances, caller:
     if new.tags:
         rows = [{"instance_uuid": uuid, "tag": tag} for uuid in uuids for tag in sorted(set(new.tags))]
         conn.execute(sa.insert(instance_tags), rows)
+    for request in new.networks:
+        if request.port is not None:
+            addresses.reserve(conn, uuids[0], request.port, int(IPv4Address(request.port.address)))
     return Created(uuids, add_operation(conn, operations.CREATE, uuids, caller, at=at))
 
 

@@ -399,6 +399,32 @@ images = _table(
     _updated(),
 )
 
+# Built-in networks; a row is locked by whoever takes an address.
+networks = _table(
+    "networks",
+    _id(),
+    sa.Column("uuid", Uuid, nullable=False, unique=True),
+    # Where the next search for a free address begins.
+    sa.Column("next_address", sa.BigInteger, nullable=False, default=0),
+    _created(),
+    _updated(),
+)
+
+addresses = _table(
+    "addresses",
+    _id(),
+    sa.Column("network", Uuid, nullable=False),
+    # The IPv4 address as a number. The key keeps two servers from having the same.
+    sa.Column("address", sa.BigInteger, nullable=False, unique=True),
+    sa.Column("mac", sa.String(17), nullable=False),
+    sa.Column("port", Uuid, nullable=False, index=True),
+    sa.Column("instance_uuid", Uuid, nullable=False, index=True),
+    # Of a deleted server: JSON list of [host, node] where a domain may still be, and since when.
+    sa.Column("leaving", Text),
+    sa.Column("leaving_since", Timestamp, index=True),
+    _created(),
+)
+
 # Limits that differ from the defaults. project_id "" is the default class, which the API can change.
 quota_limits = _table(
     "quota_limits",

@@ -13,6 +13,7 @@ from typing import Any
 from oslo_config import cfg
 
 from nova_lite import exception
+from nova_lite.network import builtin
 
 # Whose options may stand in a configuration file of nova_lite.
 NAMESPACES = ("nova_lite", "oslo.log", "oslo.messaging", "oslo.policy", "keystonemiddleware.auth_token")
@@ -119,6 +120,19 @@ def _contradictions(conf: cfg.ConfigOpts) -> Iterator[str]:
         )
     if (conf.transport_url or "").startswith("rabbit:") and conf.database.connection.startswith("sqlite:"):
         yield "[database] connection is SQLite, which is for a cloud in one process, but transport_url is RabbitMQ"
+    yield from _network_contradictions(conf)
+
+
+def _network_contradictions(conf: cfg.ConfigOpts) -> Iterator[str]:
+    try:
+        builtin.read(conf)
+    except cfg.ConfigFileValueError as error:
+        yield str(error)
+    if conf.network.subnet and conf.compute.driver == "fake" and conf.network.driver != "fake":
+        yield (
+            "[network] subnet gives servers addresses, but [network] driver is "
+            f"{conf.network.driver}: for the fake hypervisor it has to be fake"
+        )
 
 
 def _missing_drivers(conf: cfg.ConfigOpts) -> Iterator[str]:

@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One interface per guest on a Linux bridge of the host, which somebody else has made and gives addresses on.
+"""One interface per guest on a Linux bridge of the host, which somebody else has made.
 
-MAC address and port id follow from the instance's uuid, so that nothing has to be kept, and every repetition and every
-host gives the same ones.
+A server with a port of the built-in network has its MAC address and its address from there. Without one (no [network]
+subnet) somebody else gives addresses on the bridge; MAC address and port id follow from the instance's uuid then, so
+that nothing has to be kept, and every repetition and every host gives the same ones.
 """
 
 from __future__ import annotations
 
 import hashlib
-import uuid
 from pathlib import Path
 from typing import Any
 
 from oslo_config import cfg
 
 from nova_lite import exception
+from nova_lite.network import network_data
 from nova_lite.network.driver import Addresses, NetworkDriver, no_network_data
 from nova_lite.objects.instance import Instance
+from nova_lite.objects.network import port_id
 from nova_lite.virt.driver import Vif
 
 _MAC_PREFIX = "fa:16:3e"  # OpenStack's, which operators know
@@ -34,8 +36,12 @@ class BridgeNetwork(NetworkDriver):
         if instance.networks and all(request.kind == "none" for request in instance.networks):
             return [], no_network_data(), {}
         self._check_bridge()
+        ports = instance.ports
+        if ports:
+            vifs = [Vif(port.id, port.mac, self._bridge, port.mtu) for port in ports]
+            return vifs, network_data.of_ports(ports), network_data.addresses(ports)
         vif = Vif(port_id(instance.uuid), mac_address(instance.uuid), self._bridge, self._mtu)
-        return [vif], _network_data(vif), {}
+        return [vif], network_data.of_dhcp(vif), {}
 
     def disconnect(self, instance: Instance) -> None:
         """Do nothing: the interface on the bridge goes away with the guest."""
@@ -57,26 +63,3 @@ def mac_address(instance_uuid: str) -> str:
     """Return the MAC address of an instance's interface; two instances in 16 million share one by chance."""
     digest = hashlib.sha256(instance_uuid.encode()).digest()
     return ":".join([_MAC_PREFIX, *(f"{byte:02x}" for byte in digest[:3])])
-
-
-def port_id(instance_uuid: str) -> str:
-    """Return the uuid of an instance's interface."""
-    return str(uuid.uuid5(uuid.UUID(instance_uuid), "port"))
-
-
-def _network_data(vif: Vif) -> dict[str, Any]:
-    """Describe the interface in the config drive's schema; addresses come by DHCP, if there is any on the bridge."""
-    link = f"tap{vif.port[:11]}"
-    return {
-        "links": [
-            {
-                "id": link,
-                "vif_id": vif.port,
-                "type": "bridge",
-                "mtu": vif.mtu,
-                "ethernet_mac_address": vif.mac,
-            }
-        ],
-        "networks": [{"id": "network0", "type": "ipv4_dhcp", "link": link, "network_id": vif.bridge}],
-        "services": [],
-    }

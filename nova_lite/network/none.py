@@ -7,6 +7,7 @@ from typing import Any
 
 from oslo_config import cfg
 
+from nova_lite import exception
 from nova_lite.network.driver import Addresses, NetworkDriver, no_network_data
 from nova_lite.objects.instance import Instance
 from nova_lite.virt.driver import Vif
@@ -19,6 +20,11 @@ class NoNetwork(NetworkDriver):
         pass
 
     def connect(self, instance: Instance) -> tuple[list[Vif], dict[str, Any], Addresses]:
+        if instance.ports:
+            raise exception.BuildFailed(
+                reason=f"it has the address {instance.ports[0].address}, and its host connects nobody; the operator "
+                "has to set [network] driver there, or to leave [network] subnet unset."
+            )
         return [], no_network_data(), {}
 
     def disconnect(self, instance: Instance) -> None:

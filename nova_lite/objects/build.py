@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from nova_lite.objects.instance import Instance
 
@@ -57,4 +58,4 @@ class BuildOutcome:
     power_state: int = 0
     reason: str = ""
     retriable: bool = True
-    addresses: dict[str, list[dict[str, str]]] | None = None
+    addresses: dict[str, list[dict[str, Any]]] | None = None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from nova_lite.objects.flavor import Flavor
 from nova_lite.objects.image import Image
+from nova_lite.objects.network import Port
 
 # vm_state: what the instance is, by the books.
 BUILDING = "building"
@@ -64,9 +65,15 @@ POWER_SUSPENDED = 7
 
 @dataclass(frozen=True, slots=True)
 class NetworkRequest:
-    """How a server asks to be connected: to nothing ("none"), to the built-in default ("auto"), or to a given port."""
+    """How a server asks to be connected: to nothing ("none") or to the built-in network ("auto").
+
+    fixed_ip and tag are what it asks for of its port; port is what it got, None as long as it has none.
+    """
 
     kind: str = "none"
+    fixed_ip: str = ""
+    tag: str = ""
+    port: Port | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +100,11 @@ class Instance:
     config_drive: bool = False
     launch_index: int = 0
     networks: tuple[NetworkRequest, ...] = ()
+
+    @property
+    def ports(self) -> tuple[Port, ...]:
+        """The ports that it has got on networks that hand addresses out."""
+        return tuple(request.port for request in self.networks if request.port is not None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ class MoveOutcome:
     aborted: bool = False
     power_state: int = 0
     answer: dict[str, Any] = field(default_factory=dict)
-    addresses: dict[str, list[dict[str, str]]] | None = None
+    addresses: dict[str, list[dict[str, Any]]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -162,12 +162,27 @@ def _move(status: str, source: int = 1) -> str:
     )
 
 
+def _address(server: str, number: int, leaving: str | None = None) -> str:
+    left = f"'{leaving}', {LATE}" if leaving else "NULL, NULL"
+    return (
+        "INSERT INTO addresses (network, address, mac, port, instance_uuid, leaving, leaving_since, created_at) "
+        f"VALUES ('n', {number}, 'fa:16:3e:00:00:0a', 'p', '{server}', {left}, {LATE})"
+    )
+
+
+def _at(server: str, address: str) -> str:
+    port = {"id": "p", "mac": "fa:16:3e:00:00:0a", "address": address, "prefix": 24, "network_id": "n", "network": "d"}
+    networks = json.dumps([{"kind": "auto", "port": port}])
+    return f"UPDATE instances SET networks = '{networks}' WHERE uuid = '{server}'"
+
+
 _COUNT_H1 = (
     "UPDATE compute_nodes SET used_vcpus = 2, used_memory_mb = 128, used_disk_gb = 2, instances = 2 WHERE id = 1"
 )
 _DELETED = "UPDATE instances SET deleted = id, vm_state = 'deleted' WHERE uuid = 'a'"
 _QUOTA_1_LESS = "UPDATE quota_usages SET instances = 2, cores = 2, ram = 128"
 _END_C = "UPDATE operations SET status = 'failed' WHERE instance_uuid = 'c'"
+_DELETED_C = "UPDATE instances SET deleted = id, vm_state = 'deleted' WHERE uuid = 'c'"
 _REST_C = "UPDATE instances SET vm_state = 'error', task_state = NULL WHERE uuid = 'c'"
 
 ORPHANS = [
@@ -206,6 +221,16 @@ ORPHANS = [
     Orphan("group-broken", ("UPDATE server_groups SET policy = 'affinity'",), mended=False),
     Orphan("quota-usage", ("UPDATE quota_usages SET cores = 1000",)),
     Orphan("quota-usage", ("DELETE FROM quota_usages",)),
+    Orphan("address-without-server", (_address("ghost", 167772170),)),
+    Orphan("address-of-deleted-server", (_address("c", 167772170), _DELETED_C, _QUOTA_1_LESS, _END_C)),
+    Orphan("address-unused", (_address("a", 167772170),)),
+    Orphan("address-of-gone-host", (_address("ghost", 167772170, '[["h9", "h9"]]'),)),
+    Orphan("address-unbooked", (_at("a", "10.0.0.10"),)),
+    Orphan(
+        "address-doubled",
+        (_address("a", 167772170), _at("a", "10.0.0.10"), _at("b", "10.0.0.10")),
+        mended=False,
+    ),
     Orphan("operation-without-server", ("DELETE FROM instances WHERE uuid = 'c'", _QUOTA_1_LESS)),
     Orphan("operation-stuck", (f"UPDATE operations SET owner = 'gone', lease_expires_at = {LATE}",)),
 ]

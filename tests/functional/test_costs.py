@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,9 +17,16 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from oslo_config import cfg
 from oslo_messaging.transport import Transport
 
+from nova_lite import conf as nova_conf
+from nova_lite.db import addresses, instances, migration
+from nova_lite.db.session import Database
+from nova_lite.network import builtin
+from nova_lite.objects.flavor import Flavor
 from nova_lite.objects.group import AFFINITY, ANTI_AFFINITY
+from nova_lite.objects.instance import NetworkRequest
 from tests.fixtures.cloud import wait_for
 from tests.fixtures.inside import InsideCloud
 from tests.fixtures.scheduling import Scheduling
@@ -174,6 +182,37 @@ def test_a_boot_and_a_delete(cloud: InsideCloud, monkeypatch: pytest.MonkeyPatch
     assert len(delete.statements) <= 30, delete.statements
     # to the conductor, to the compute, with the outcome
     assert (delete.sent, delete.notifications) == (3, 2)
+
+
+def test_addresses_cost_little_and_the_same_for_many(tmp_path: Path) -> None:
+    """Beside the boot of a server without: one transaction a batch of builds, one statement when they end."""
+    conf = cfg.ConfigOpts()
+    nova_conf.register(conf)
+    conf([], project="nova-lite", default_config_files=[])
+    conf.set_override("connection", f"sqlite:///{tmp_path}/books", "database")
+    conf.set_override("subnet", "10.0.0.0/16", "network")
+    conf.set_override("instances", -1, "quota")
+    conf.set_override("cores", -1, "quota")
+    network = builtin.read(conf)
+    assert network is not None
+    db = Database(conf)
+    migration.sync(db)
+    uuids = [str(uuid.uuid4()) for _ in range(40)]
+    new = instances.NewInstances(
+        uuids, uuids, uuids, Flavor("1", "f", 1, 64, 1), None, "r", networks=(NetworkRequest("auto"),)
+    )
+    db.write(lambda conn: instances.create(conn, conf, new, instances.Caller("p", "u", "req")))
+    db.write(lambda conn: addresses.assign(conn, network, uuids[:1]))  # makes the network's row
+
+    for some in (uuids[1:2], uuids[2:]):
+        with statements() as found:
+            given = db.write(lambda conn, some=some: addresses.assign(conn, network, some))  # type: ignore[misc]
+        assert len(given) == len(some)
+        assert len(found) == 6, found
+    with statements() as found:
+        db.write(lambda conn: addresses.assign(conn, network, uuids))
+    assert len(found) == 1, found
+    db.close()
 
 
 def test_many_servers_of_one_request_share_their_cost(cloud: InsideCloud, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from nova_lite.network.bridge import mac_address, port_id
+from nova_lite.network.bridge import mac_address
+from nova_lite.objects.network import port_id
 from nova_lite.virt.driver import Vif
 from tests.fixtures import guest as nano
 from tests.fixtures.libvirtd import Libvirtd

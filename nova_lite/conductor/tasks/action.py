@@ -75,7 +75,7 @@ class ActionTask(Task):
         for (server, kind), mine in handed.items():
             self._hand_over(server, kind, mine, rows)
         if finished:
-            self._finish_deletes(finished, rows)
+            self._finish_deletes(finished, rows, domains_gone=False)
         self._wait_or_fail(waiting, rows)
         self.tools.leases.let_go(operation.uuid for operation in claimed)
 
@@ -154,7 +154,7 @@ class ActionTask(Task):
             if outcome.succeeded and outcome.kind == operations.DELETE and outcome.consumer in rows
         ]
         if deleted:
-            self._finish_deletes(deleted, rows)
+            self._finish_deletes(deleted, rows, domains_gone=True)
         for outcome in active:
             operation, row = found[outcome.operation], rows.get(outcome.consumer)
             if row is None:
@@ -208,8 +208,8 @@ class ActionTask(Task):
         if host in servers:
             self.tools.compute.discard_images(service_context(), servers[host][0], images)
 
-    def _finish_deletes(self, claimed: Sequence[Operation], rows: dict[str, Instance]) -> None:
-        done = set(self.tools.db.write(lambda conn: actions.finish_deletes(conn, claimed)))
+    def _finish_deletes(self, claimed: Sequence[Operation], rows: dict[str, Instance], *, domains_gone: bool) -> None:
+        done = set(self.tools.db.write(lambda conn: actions.finish_deletes(conn, claimed, domains_gone=domains_gone)))
         for operation in claimed:
             if operation.instance_uuid in done:
                 row = rows[operation.instance_uuid]

@@ -11,7 +11,8 @@ consumer's older grants. What is at "building" has an allocation, and maybe a do
 and if that is down for too long it ends in ERROR where it is, never elsewhere: two hosts might both come to run it.
 
 Costs of a batch of n builds on h hosts, all going well: 2 transactions and 1 call here before the computes are told
-in h casts; 1 transaction for all that consume together; 1 for all that report together.
+in h casts; 1 transaction for all that consume together; 1 for all that report together. With a built-in network there
+is 1 transaction more, before the scheduler is asked, in which all get their addresses.
 """
 
 from __future__ import annotations
@@ -24,15 +25,17 @@ from oslo_log import log
 
 from nova_lite import exception, metrics, rpc
 from nova_lite.conductor import notifications
-from nova_lite.conductor.tasks import Task
+from nova_lite.conductor.tasks import Task, Tools
 from nova_lite.context import continuing, service_context
-from nova_lite.db import allocations, builds, instances, operations, registry, shelves
+from nova_lite.db import addresses, allocations, builds, instances, operations, registry, shelves
 from nova_lite.db.builds import Build
 from nova_lite.db.operations import Operation
+from nova_lite.network import builtin
 from nova_lite.objects import instance as states
 from nova_lite.objects.build import BuildOutcome, BuildRequest, Claim, ClaimOutcome
 from nova_lite.objects.image import Image
 from nova_lite.objects.instance import Instance
+from nova_lite.objects.network import Network
 from nova_lite.objects.request_spec import RequestSpec
 from nova_lite.objects.selection import Selection
 
@@ -41,6 +44,10 @@ LOG = log.getLogger(__name__)
 
 class BuildTask(Task):
     """Operations of the kind create, and of unshelve those of servers that have no place."""
+
+    def __init__(self, tools: Tools) -> None:
+        super().__init__(tools)
+        self._network = builtin.read(tools.conf)
 
     def drive(self, claimed: Sequence[Operation]) -> None:
         found = self.tools.db.read(lambda conn: builds.gather(conn, claimed))
@@ -53,10 +60,36 @@ class BuildTask(Task):
         for build in fresh:
             if build.operation.step == "accepted" and not build.attempts:
                 notifications.emit(build.operation, "start", build.instance)
+        fresh = self._give_addresses(fresh)
         if fresh:
             self._schedule(fresh)
         self._resume([build for build in found if build.allocated_node is not None])
         self.tools.leases.let_go(operation.uuid for operation in claimed)
+
+    # -- addresses
+
+    def _give_addresses(self, waiting: Sequence[Build]) -> list[Build]:
+        """Give those an address that are to have one; return those that are to be scheduled now.
+
+        Before they have a host: which one it will be makes no difference to an address, and a network that is full is
+        no reason to try another host.
+        """
+        network = self._network
+        wanting = {build.instance.uuid for build in waiting if addresses.wants_address(build.instance.networks)}
+        if network is None or not wanting:
+            return list(waiting)
+        given = self.tools.db.write(lambda conn: addresses.assign(conn, network, sorted(wanting)))
+        ready = []
+        for build in waiting:
+            text = given.get(build.instance.uuid, "")
+            if build.instance.uuid not in wanting:
+                ready.append(build)
+            elif addresses.has_address(text):
+                ready.append(replace(build, instance=build.instance._replace(networks=text)))
+            else:
+                # Of a server that was deleted meanwhile, this ends nothing.
+                self._fail(build, _network_is_full(network), "no-address", self.tools.leases.owner)
+        return ready
 
     # -- scheduling
 
@@ -215,6 +248,13 @@ class BuildTask(Task):
             self._fail(build, f"The build failed on {len(attempts)} hosts, which is the limit. {tried}.", "attempts")
         elif self.tools.db.write(lambda conn: builds.retry_elsewhere(conn, build, outcome)):
             self.tools.hint([build.operation.uuid])
+
+
+def _network_is_full(network: Network) -> str:
+    return (
+        f"No address is free on network {network.name} ({network.subnet}): all {network.size} are in use. Delete "
+        "servers that are not needed, or have the operator enlarge the subnet; then create the server again."
+    )
 
 
 def _log_placed(build: Build, selection: Selection) -> None:

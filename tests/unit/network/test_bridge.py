@@ -17,10 +17,11 @@ from oslo_config import cfg
 
 from nova_lite import conf as nova_conf
 from nova_lite import exception
-from nova_lite.network.bridge import BridgeNetwork, mac_address, port_id
+from nova_lite.network.bridge import BridgeNetwork, mac_address
 from nova_lite.network.none import NoNetwork
 from nova_lite.objects.flavor import Flavor
 from nova_lite.objects.instance import Instance, NetworkRequest
+from nova_lite.objects.network import port_id
 
 INSTANCE = Instance(
     uuid="6f2f5d6c-0000-4000-8000-00000000000a",
