@@ -2,7 +2,8 @@
 """The WSGI application: routes, and what happens to every request around its resource.
 
 On the way in a request gets its id, its microversion and its user; on the way out the headers that say so. One port
-has three faces: compute (/v2.1), and in the embedded cloud identity (/v3) and image (/image).
+has several faces: compute (/v2.1), network (/network) if there is a built-in one, and in the embedded cloud identity
+(/v3) and image (/image).
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from nova_lite.api import (
     limits,
     microversion,
     migrations,
+    networks,
     quota_sets,
     server_actions,
     server_addresses,
@@ -108,13 +110,16 @@ def make_app(services: Services) -> WSGIApp:
     for path, resource in routes:
         app.add_route(COMPUTE + path, resource)
     if tokens:
-        cloud = Cloud(services.conf.auth.region, services.conf.image.endpoint)
+        cloud = Cloud(services.conf.auth.region, services.conf.image.endpoint, services.network is not None)
         for path, face in identity.ROUTES:
             app.add_route(path, face(tokens, cloud))
     # Asked for now, so that what is wrong with the login at Glance is found when the process starts.
     if services.image_catalogue is None:
         for path, resource_class in images.ROUTES:
             app.add_route(path, resource_class(services))
+    if services.network is not None:
+        for path, network_class in networks.ROUTES:
+            app.add_route(path, network_class(services))
     if embedded:
         return app
     # Only here: it brings much along that the embedded cloud does without.

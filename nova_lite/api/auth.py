@@ -17,7 +17,7 @@ from nova_lite.api.request import Request
 from nova_lite.api.tokens import Tokens
 from nova_lite.context import RequestContext
 
-_PUBLIC = frozenset(("/", "/v2", "/v2.1", "/v3", "/image", "/image/versions", "/image/v2", "/healthcheck"))
+_PUBLIC = frozenset(("/", "/v2", "/v2.1", "/v3", "/image", "/image/versions", "/image/v2", "/network", "/healthcheck"))
 
 
 # Set in the WSGI environment of a request whose token could not be checked (keystone.py).

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors as the api shows them: one body form for each of its three faces, and nothing of the insides.
+"""Errors as the api shows them: one body form for each of its faces, and nothing of the insides.
 
-compute: {"badRequest": {"code": 400, "message": ...}}; identity: {"error": {...}}; image: {"code": ..., ...}.
+compute: {"badRequest": {"code": 400, "message": ...}}; identity: {"error": {...}}; image: {"code": ..., ...}; network:
+{"NeutronError": {...}}.
 """
 
 from __future__ import annotations
@@ -52,6 +53,9 @@ def show(req: Request, resp: falcon.Response, status: int, message: str) -> None
     title = http.HTTPStatus(status).phrase
     if req.path.startswith("/v3"):
         resp.media = {"error": {"code": status, "title": title, "message": message}}
+    elif req.path.startswith("/network"):
+        name = title.title().replace(" ", "")
+        resp.media = {"NeutronError": {"type": name, "message": message, "detail": ""}}
     elif req.path.startswith("/image"):
         resp.media = {"code": status, "title": title, "message": message}
     else:

@@ -32,6 +32,7 @@ class Port:
     dns: tuple[str, ...] = ()
     mtu: int = 1500
     tag: str = ""
+    subnet_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,7 @@ class Network:
             dns=self.dns,
             mtu=self.mtu,
             tag=tag,
+            subnet_id=self.subnet_id,
         )
 
 

@@ -15,7 +15,7 @@ from nova_lite.identity_file import Project, User
 DOMAIN = {"id": "default", "name": "Default"}
 
 _NAMESPACE = uuid.UUID("5a3f1c0e-6f0b-4f55-9b1e-0d6d8a3e7c11")
-_SERVICES = {"compute": "nova", "identity": "keystone", "image": "glance"}
+_SERVICES = {"compute": "nova", "identity": "keystone", "image": "glance", "network": "neutron"}
 
 
 def stable_id(name: str) -> str:
@@ -39,10 +39,12 @@ def version(req: Request) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Cloud:
-    """What the catalogue says beside the request's own URL: the region, and where images are if not here."""
+    """What the catalogue says beside the request's own URL: the region, where images are if not here, and whether there
+    is a network to be asked about."""
 
     region: str
     image_url: str | None = None
+    has_network: bool = False
 
 
 def catalog(req: Request, cloud: Cloud) -> list[dict[str, Any]]:
@@ -52,6 +54,8 @@ def catalog(req: Request, cloud: Cloud) -> list[dict[str, Any]]:
         "identity": f"{req.public_url}/v3",
         "image": cloud.image_url or f"{req.public_url}/image",
     }
+    if cloud.has_network:
+        urls["network"] = f"{req.public_url}/network"
     return [
         {
             "id": stable_id(kind),
@@ -69,6 +73,7 @@ def catalog(req: Request, cloud: Cloud) -> list[dict[str, Any]]:
             ],
         }
         for kind, name in _SERVICES.items()
+        if kind in urls
     ]
 
 

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The built-in network, in the whole cloud."""
