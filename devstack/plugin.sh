@@ -51,16 +51,25 @@ function check_nova_lite_settings {
         bridge | none) ;;
         *) die $LINENO "NOVA_LITE_NETWORK=$NOVA_LITE_NETWORK: set bridge or none in local.conf" ;;
     esac
-    if is_nova_lite_control_node && ! is_service_enabled key && [[ -z "${KEYSTONE_SERVICE_URI:-}" ]]; then
-        die $LINENO "nova_lite's control plane needs Keystone: enable the service key, or set SERVICE_HOST to its node"
+    if is_nova_lite_control_node && [[ -z "${DATABASE_TYPE:-}" ]]; then
+        die $LINENO "nl-api, nl-cond and nl-sch need the database: enable the service mysql, or set DATABASE_TYPE and" \
+            "DATABASE_HOST to the controller's"
     fi
+    if [[ -z "$(get_transport_url "$NOVA_LITE_VHOST")" ]]; then
+        die $LINENO "nova_lite needs RabbitMQ: enable the service rabbit, or set RABBIT_HOST and RABBIT_PASSWORD to the" \
+            "controller's"
+    fi
+}
+
+# DevStack brings them in for Nova alone.
+function load_libvirt_functions {
+    # shellcheck source=/dev/null
+    source "$TOP_DIR/lib/nova_plugins/functions-libvirt"
 }
 
 function install_nova_lite_system {
     if uses_nova_lite_libvirt; then
-        # DevStack brings this file in for Nova alone.
-        # shellcheck source=/dev/null
-        source "$TOP_DIR/lib/nova_plugins/functions-libvirt"
+        load_libvirt_functions
         install_libvirt
         install_package qemu-utils
     fi
@@ -89,6 +98,7 @@ function configure_nova_lite {
         configure_nova_lite_compute
     fi
     if uses_nova_lite_libvirt; then
+        load_libvirt_functions
         configure_libvirt
         configure_nova_lite_bridge
     fi
@@ -106,12 +116,25 @@ function create_nova_lite_conf { # FILE
     iniset "$1" DEFAULT debug "${ENABLE_DEBUG_LOG_LEVEL:-False}"
     iniset "$1" DEFAULT state_path "$NOVA_LITE_STATE_PATH"
     iniset_rpc_backend nova_lite "$1" DEFAULT "$NOVA_LITE_VHOST"
+    iniset "$1" compute driver "$VIRT_DRIVER"
     iniset "$1" image driver glance
     configure_nova_lite_glance "$1"
-    if [[ "$NOVA_LITE_NETWORK" == bridge ]]; then
-        iniset "$1" network subnet "$NOVA_LITE_SUBNET"
-    fi
+    configure_nova_lite_network "$1"
     setup_logging "$1"
+}
+
+# The same everywhere, for api and conductor hand out what computes plug in.
+function configure_nova_lite_network { # FILE
+    if [[ "$NOVA_LITE_NETWORK" == none ]]; then
+        return
+    fi
+    if [[ "$VIRT_DRIVER" == fake ]]; then
+        iniset "$1" network driver fake
+    else
+        iniset "$1" network driver bridge
+        iniset "$1" network bridge "$NOVA_LITE_BRIDGE"
+    fi
+    iniset "$1" network subnet "$NOVA_LITE_SUBNET"
 }
 
 # The service's login with which images are fetched.
@@ -155,7 +178,6 @@ function nova_lite_database_url {
 
 function configure_nova_lite_compute {
     create_nova_lite_conf "$NOVA_LITE_CPU_CONF"
-    iniset "$NOVA_LITE_CPU_CONF" compute driver "$VIRT_DRIVER"
     if [[ "$VIRT_DRIVER" == fake ]]; then
         configure_nova_lite_fake
     else
@@ -170,9 +192,6 @@ function configure_nova_lite_fake {
         name="$name-[1-$NUMBER_FAKE_NOVA_COMPUTE]"
     fi
     iniset "$NOVA_LITE_CPU_CONF" fake hosts "$name"
-    if [[ "$NOVA_LITE_NETWORK" == bridge ]]; then
-        iniset "$NOVA_LITE_CPU_CONF" network driver fake
-    fi
 }
 
 function configure_nova_lite_libvirt {
@@ -185,16 +204,13 @@ function configure_nova_lite_libvirt {
         iniset "$NOVA_LITE_CPU_CONF" libvirt cpu_mode "$LIBVIRT_CPU_MODE"
     fi
     if [[ "${LIBVIRT_CPU_MODE:-}" == custom ]]; then
+        # shellcheck disable=SC2153  # not the mode, but DevStack's setting beside it
         iniset "$NOVA_LITE_CPU_CONF" libvirt cpu_model "$LIBVIRT_CPU_MODEL"
     fi
     # Hosts reach each other by ssh, as DevStack's guide to several nodes sets it up.
     iniset "$NOVA_LITE_CPU_CONF" libvirt live_migration_uri "qemu+ssh://$STACK_USER@%s/system"
     iniset "$NOVA_LITE_CPU_CONF" libvirt live_migration_inbound_addr "$(ipv6_unquote "$HOST_IP")"
     iniset "$NOVA_LITE_CPU_CONF" libvirt host_ip "$(ipv6_unquote "$HOST_IP")"
-    iniset "$NOVA_LITE_CPU_CONF" network driver "$NOVA_LITE_NETWORK"
-    if [[ "$NOVA_LITE_NETWORK" == bridge ]]; then
-        iniset "$NOVA_LITE_CPU_CONF" network bridge "$NOVA_LITE_BRIDGE"
-    fi
 }
 
 function configure_nova_lite_bridge {
@@ -346,7 +362,7 @@ function remove_nova_lite_guests {
     local name
     for name in $(sudo virsh list --all --name | grep -E '^instance-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'); do
         sudo virsh destroy "$name" || true
-        sudo virsh undefine "$name" --managed-save --snapshots-metadata || true
+        sudo virsh undefine "$name" --managed-save --snapshots-metadata --nvram || true
     done
 }
 

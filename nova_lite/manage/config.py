@@ -46,6 +46,8 @@ def _check(arguments: argparse.Namespace, conf: cfg.ConfigOpts) -> None:
     if arguments.connect:
         _connect(conf)
     print(f"No problem found in {', '.join(map(str, files)) or 'the defaults (no file was read)'}.")
+    if _is_default(conf, "connection", "database") and (conf.transport_url or "").startswith("rabbit:"):
+        print("[database] connection is not set, which is right on a compute host and nowhere else.")
 
 
 def _connect(conf: cfg.ConfigOpts) -> None:
@@ -118,7 +120,8 @@ def _contradictions(conf: cfg.ConfigOpts) -> Iterator[str]:
             f"[scheduler] grant_lifetime ({conf.scheduler.grant_lifetime:g} s) is less than [conductor] "
             f"scheduler_timeout ({conf.conductor.scheduler_timeout:g} s): grants would expire on their way"
         )
-    if (conf.transport_url or "").startswith("rabbit:") and conf.database.connection.startswith("sqlite:"):
+    is_shared = (conf.transport_url or "").startswith("rabbit:")
+    if is_shared and conf.database.connection.startswith("sqlite:") and not _is_default(conf, "connection", "database"):
         yield "[database] connection is SQLite, which is for a cloud in one process, but transport_url is RabbitMQ"
     yield from _network_contradictions(conf)
 
@@ -133,6 +136,11 @@ def _network_contradictions(conf: cfg.ConfigOpts) -> Iterator[str]:
             "[network] subnet gives servers addresses, but [network] driver is "
             f"{conf.network.driver}: for the fake hypervisor it has to be fake"
         )
+
+
+def _is_default(conf: cfg.ConfigOpts, name: str, group: str) -> bool:
+    """Tell whether neither a file nor the environment sets the option."""
+    return not conf.get_location(name, group).location.is_user_controlled
 
 
 def _missing_drivers(conf: cfg.ConfigOpts) -> Iterator[str]:

@@ -161,8 +161,15 @@ class TestConfigCheck:
         assert "services that are alive would count as down" in manage("config", "check").stdout
 
     def test_sqlite_does_not_serve_many_processes(self, manage: Manage, config_file: Path) -> None:
-        config_file.write_text(config_file.read_text().replace("fake://", "rabbit://"))
+        database = "[database]\nconnection = sqlite:////var/lib/nova-lite/cloud.sqlite\n"
+        config_file.write_text(config_file.read_text().replace("fake://", "rabbit://") + database)
         assert "SQLite, which is for a cloud in one process" in manage("config", "check").stdout
+
+    def test_a_compute_host_has_no_login_at_the_database(self, manage: Manage, config_file: Path) -> None:
+        config_file.write_text(config_file.read_text().replace("fake://", "rabbit://"))
+        result = manage("config", "check")
+        assert (result.returncode, result.stderr) == (0, "")
+        assert "is right on a compute host and nowhere else" in result.stdout
 
     def test_a_file_that_is_not_there(self, manage: Manage, config_file: Path) -> None:
         config_file.unlink()
