@@ -140,7 +140,8 @@ def _network_contradictions(conf: cfg.ConfigOpts) -> Iterator[str]:
 
 def _is_default(conf: cfg.ConfigOpts, name: str, group: str) -> bool:
     """Tell whether neither a file nor the environment sets the option."""
-    return not conf.get_location(name, group).location.is_user_controlled
+    found = conf.get_location(name, group)
+    return found is None or not found.location.is_user_controlled
 
 
 def _missing_drivers(conf: cfg.ConfigOpts) -> Iterator[str]:
