@@ -99,6 +99,11 @@ class ServiceUnavailable(Conflict):
     template = "Service is unavailable at this time: compute host {host} does not answer. Try again when it is up."
 
 
+class Gone(NovaLiteError):
+    status = 410
+    template = "This is not offered any more."
+
+
 class BodyTooLarge(NovaLiteError):
     status = 413
     template = "The request body is larger than {limit} bytes."

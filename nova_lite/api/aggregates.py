@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 import falcon
 
 from nova_lite import exception, policy
@@ -23,8 +25,15 @@ class _Resource:
 
 
 def _identify(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > 10 or int(text) > MAX_INT:
+    """Read an id.
+
+    :raises BadRequest: it is not an integer.
+    :raises AggregateNotFound: it is one that no aggregate has.
+    """
+    if not re.fullmatch(r"-?[0-9]+", text):
         raise exception.BadRequest(f"Invalid aggregate id {text[:64]}: it is an integer.")
+    if text.startswith("-") or len(text) > 10 or int(text) > MAX_INT:
+        raise exception.AggregateNotFound(aggregate=text[:64])
     return int(text)
 
 

@@ -32,6 +32,7 @@ from nova_lite.api import (
     identity,
     images,
     instance_actions,
+    instance_usage_audit_log,
     keypairs,
     limits,
     microversion,
@@ -43,6 +44,7 @@ from nova_lite.api import (
     server_attachments,
     server_groups,
     server_metadata,
+    server_password,
     server_tags,
     servers,
     usage,
@@ -70,6 +72,7 @@ _NOUNS = (
     hosts,
     hypervisors,
     instance_actions,
+    instance_usage_audit_log,
     keypairs,
     limits,
     migrations,
@@ -79,6 +82,7 @@ _NOUNS = (
     server_attachments,
     server_groups,
     server_metadata,
+    server_password,
     server_tags,
     servers,
     usage,
@@ -96,6 +100,7 @@ def make_app(services: Services) -> WSGIApp:
         middleware=[
             RequestMiddleware(services),
             auth.AuthMiddleware(authenticator),
+            NothingLeftOut(),
             ProjectSegment(frozenset(path.split("/")[1] for path, _ in routes)),
         ],
     )
@@ -187,6 +192,14 @@ def _length(resp: falcon.Response) -> int:
     # What is rendered here is kept by falcon, and not rendered again.
     body = resp.render_body()
     return len(body) if body is not None else 0
+
+
+class NothingLeftOut:
+    """Refuses a path that ends where an id should be: /servers/ is not the list, but a server that was not named."""
+
+    def process_request(self, req: Request, resp: falcon.Response) -> None:
+        if is_compute(req) and not auth.is_public(req) and req.env["PATH_INFO"].endswith("/"):
+            raise exception.NotFound()
 
 
 class ProjectSegment:

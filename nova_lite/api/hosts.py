@@ -10,12 +10,17 @@ import falcon
 from nova_lite import exception, policy
 from nova_lite.api.request import Request, until
 from nova_lite.api.services import Services
-from nova_lite.api.validation import multi, query_of
+from nova_lite.api.validation import Schema, multi, obj, query_of
 from nova_lite.db import compute_services, hypervisors
+from nova_lite.db.compute_services import Change, Service
 from nova_lite.db.hypervisors import Hypervisor
+from nova_lite.db.registry import COMPUTE
 
 _API = "os_compute_api:os-hosts:"
 _LIST = query_of({"zone": multi({"type": "string"}), "service": multi({"type": "string"})})
+# In letters of any case, as Nova takes them.
+_SWITCH: Schema = {"type": "string", "pattern": "^(?i:enable|disable)$"}
+_UPDATE = obj({"status": _SWITCH, "maintenance_mode": _SWITCH}, minProperties=1)
 
 
 class _Resource:
@@ -42,7 +47,8 @@ class Hosts(_Resource):
             for service in found
         ]
         for name in ("zone", "service"):
-            if name in query:
+            # An empty one asks for all, as none does.
+            if query.get(name, [""])[0]:
                 shown = [host for host in shown if host[name] == query[name][0]]
         resp.media = {"hosts": shown}
 
@@ -56,8 +62,56 @@ class Host(_Resource):
         found = self._db.read(lambda conn: hypervisors.search(conn, self._down_time))
         nodes = [node for node in found if node.host == host]
         if not nodes:
-            raise exception.NotFound(f"Compute host {host} could not be found.")
+            raise _not_found(host)
         resp.media = {"host": _resources(host, nodes)}
+
+    @until("2.42")
+    def on_put(self, req: Request, resp: falcon.Response, host: str) -> None:
+        body = req.json_body(_UPDATE)
+        policy.authorize(req.nova, _API + "update")
+        service = self._service(host)
+        if "maintenance_mode" in body:
+            raise exception.NotImplementedHere(
+                "This cloud has no maintenance mode of hosts. Disable the host's service, and migrate its servers."
+            )
+        status = f"{body['status'].lower()}d"
+        change = Change(disabled=status == "disabled")
+        self._db.write(lambda conn: compute_services.update(conn, service.id, change))
+        resp.media = {"host": host, "status": status}
+
+    def _service(self, host: str) -> Service:
+        found = self._db.read(lambda conn: compute_services.search(conn, self._down_time, host, COMPUTE))
+        if not found:
+            raise _not_found(host)
+        return found[0]
+
+
+class _PowerAction(Host):
+    """/os-hosts/{host}/startup and the like: compute hosts have no hand on their own power."""
+
+    action: str
+
+    @until("2.42")
+    def on_get(self, req: Request, resp: falcon.Response, host: str) -> None:
+        policy.authorize(req.nova, _API + self.action)
+        self._service(host)
+        raise exception.NotImplementedHere(what=f"the {self.action} of compute hosts: use what manages their power")
+
+
+class Startup(_PowerAction):
+    action = "start"
+
+
+class Shutdown(_PowerAction):
+    action = "shutdown"
+
+
+class Reboot(_PowerAction):
+    action = "reboot"
+
+
+def _not_found(host: str) -> exception.NotFound:
+    return exception.NotFound(f"Compute host {host} could not be found.")
 
 
 def _resources(host: str, nodes: list[Hypervisor]) -> list[dict[str, Any]]:
@@ -80,4 +134,10 @@ def _resources(host: str, nodes: list[Hypervisor]) -> list[dict[str, Any]]:
     ]
 
 
-ROUTES: list[tuple[str, type]] = [("/os-hosts", Hosts), ("/os-hosts/{host}", Host)]
+ROUTES: list[tuple[str, type]] = [
+    ("/os-hosts", Hosts),
+    ("/os-hosts/{host}", Host),
+    ("/os-hosts/{host}/startup", Startup),
+    ("/os-hosts/{host}/shutdown", Shutdown),
+    ("/os-hosts/{host}/reboot", Reboot),
+]

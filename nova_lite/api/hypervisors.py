@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import falcon
 
-from nova_lite import exception, policy
+from nova_lite import exception, policy, rpc
 from nova_lite.api import paging
 from nova_lite.api.microversion import Version
 from nova_lite.api.request import Request, until
@@ -15,7 +16,7 @@ from nova_lite.api.schemas import hypervisors as schemas
 from nova_lite.api.services import Services
 from nova_lite.api.validation import boolean, is_uuid
 from nova_lite.api.views import hypervisors as views
-from nova_lite.db import hypervisors
+from nova_lite.db import hypervisors, registry
 from nova_lite.db.hypervisors import Hypervisor, Server
 
 _API = "os_compute_api:os-hypervisors:"
@@ -25,6 +26,7 @@ _UUIDS = Version(2, 53)
 
 class _Resource:
     def __init__(self, services: Services) -> None:
+        self._services = services
         self._db = services.db
         self._down_time: float = services.conf.service_down_time
         self._max_limit: int = services.conf.api.max_limit
@@ -121,7 +123,21 @@ class Statistics(_Resource):
         resp.media = {"hypervisor_statistics": views.statistics(found)}
 
 
-class HypervisorResource(_Resource):
+class _Uptime(_Resource):
+    def _uptime(self, req: Request, shown: Hypervisor) -> str:
+        """Ask the hypervisor's host how long it is up.
+
+        :raises BadRequest: its service is down.
+        """
+        host = shown.host
+        found = self._db.read(lambda conn: registry.compute_servers(conn, [host], self._down_time))
+        server, is_up = found.get(host, ("", False))
+        if not is_up:
+            raise exception.BadRequest(f"Compute service of {host} is unavailable at this time.")
+        return self._services.compute.uptime(req.nova, server)
+
+
+class HypervisorResource(_Uptime):
     """/os-hypervisors/{hypervisor_id}"""
 
     def on_get(self, req: Request, resp: falcon.Response, hypervisor_id: str) -> None:
@@ -129,17 +145,22 @@ class HypervisorResource(_Resource):
         query = req.query(schemas.SHOW)
         shown = self._get(req, hypervisor_id)
         servers = self._servers([shown]) if _wants_servers(req, query) else None
-        resp.media = {"hypervisor": _with_servers(req, views.detail(req, shown), shown, servers)}
+        view = views.detail(req, shown)
+        if "uptime" in view:
+            # Of a single one; a list would ask every host of the cloud.
+            with contextlib.suppress(exception.BadRequest, rpc.Error):
+                view["uptime"] = self._uptime(req, shown)
+        resp.media = {"hypervisor": _with_servers(req, view, shown, servers)}
 
 
-class Uptime(_Resource):
+class Uptime(_Uptime):
     """/os-hypervisors/{hypervisor_id}/uptime"""
 
     @until("2.87")
     def on_get(self, req: Request, resp: falcon.Response, hypervisor_id: str) -> None:
         policy.authorize(req.nova, _API + "uptime")
-        self._get(req, hypervisor_id)
-        raise exception.NotImplementedHere(what="telling the uptime of hypervisors")
+        shown = self._get(req, hypervisor_id)
+        resp.media = {"hypervisor": {**views.summary(req, shown), "uptime": self._uptime(req, shown)}}
 
 
 class Search(_Resource):

@@ -17,6 +17,7 @@ from nova_lite.api import server_lookup, validation
 from nova_lite.api.microversion import Version, Versioned
 from nova_lite.api.request import Request
 from nova_lite.api.schemas import server_actions as schemas
+from nova_lite.api.server_deferred_delete import ServerDeferredDelete
 from nova_lite.api.server_images import ServerImages
 from nova_lite.api.server_lookup import API
 from nova_lite.api.server_moves import ServerMoves
@@ -84,9 +85,11 @@ class ServerAction:
             "unlock": (schemas.UNLOCK, self._unlock),
             "changePassword": (schemas.CHANGE_PASSWORD, self._change_password),
             "injectNetworkInfo": (schemas.bare("injectNetworkInfo"), self._inject_network_info),
+            "resetNetwork": (schemas.bare("resetNetwork"), self._reset_network),
             "trigger_crash_dump": (schemas.TRIGGER_CRASH_DUMP, self._trigger_crash_dump),
             "os-getConsoleOutput": (schemas.CONSOLE_OUTPUT, self._console_output),
             "os-resetState": (schemas.RESET_STATE, self._reset_state),
+            **ServerDeferredDelete(services).actions,
             **ServerMoves(services).actions,
             **ServerRebuild(services).actions,
             **ServerImages(services).actions,
@@ -193,8 +196,15 @@ class ServerAction:
         raise exception.Conflict("QEMU guest agent is not enabled: set the password inside the server.")
 
     def _inject_network_info(self, req: Request, resp: falcon.Response, server_id: str, value: Any) -> None:
-        server_lookup.find(self._services, req, server_id, "os-admin-actions:inject_network_info")
-        raise exception.NotImplementedHere(what="injecting network information into servers")
+        """Do what there is to do: nothing, for what a guest reads of its network is written when it is built."""
+        row = server_lookup.find(self._services, req, server_id, "os-admin-actions:inject_network_info")
+        instances.check_lock(row, server_lookup.caller(req))
+        self._services.db.read(lambda conn: server_lookup.server_of(conn, self._services, row))
+
+    def _reset_network(self, req: Request, resp: falcon.Response, server_id: str, value: Any) -> None:
+        """Say what Nova says since it has no hypervisor any more that could."""
+        server_lookup.find(self._services, req, server_id, "os-admin-actions:reset_network")
+        raise exception.Gone("No hypervisor resets the network of its servers. Reboot the server instead.")
 
     def _trigger_crash_dump(self, req: Request, resp: falcon.Response, server_id: str, value: Any) -> None:
         if req.version < _CRASH_DUMP:

@@ -19,7 +19,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from nova_lite import exception, policy
-from nova_lite.api import image_lookup, server_networks
+from nova_lite.api import image_lookup, server_fields, server_networks
 from nova_lite.api.microversion import Version
 from nova_lite.api.request import Request
 from nova_lite.api.server_lookup import API
@@ -101,7 +101,7 @@ def new_instances(services: Services, req: Request, body: Body) -> NewInstances:
         networks=server_networks.requested(services.network, server, uuids),
         disk_config=server.get("OS-DCF:diskConfig", "MANUAL"),
         access_ip_v4=server.get("accessIPv4"),
-        access_ip_v6=server.get("accessIPv6"),
+        access_ip_v6=server_fields.shortest(server.get("accessIPv6")),
         tags=server.get("tags", ()),
     )
 

@@ -10,7 +10,7 @@ import falcon
 import sqlalchemy as sa
 
 from nova_lite import exception
-from nova_lite.api import server_creation, server_lookup
+from nova_lite.api import server_creation, server_fields, server_lookup
 from nova_lite.api.request import Request
 from nova_lite.api.schemas import server_actions as schemas
 from nova_lite.api.services import Services
@@ -18,17 +18,6 @@ from nova_lite.api.validation import boolean
 from nova_lite.api.views import servers as views
 from nova_lite.db import instances, quotas, rebuilds
 from nova_lite.db.instances import Instance
-
-# Fields of the body -> columns that they set as they are.
-_COLUMNS = {
-    "name": "name",
-    "description": "description",
-    "hostname": "hostname",
-    "OS-DCF:diskConfig": "disk_config",
-    "accessIPv4": "access_ip_v4",
-    "accessIPv6": "access_ip_v6",
-    "user_data": "user_data",
-}
 
 
 class ServerRebuild:
@@ -65,7 +54,7 @@ class ServerRebuild:
         :raises BadRequest: the user has no such key pair.
         :raises QuotaExceeded: there are more metadata items than a server may have.
         """
-        changes = {column: value[name] for name, column in _COLUMNS.items() if name in value}
+        changes = server_fields.columns(value)
         if "metadata" in value:
             limits = quotas.limits(conn, self._services.conf, row.project_id)
             quotas.check_count("metadata_items", 0, limits["metadata_items"], len(value["metadata"]))

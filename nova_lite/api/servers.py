@@ -10,7 +10,15 @@ import falcon
 import sqlalchemy as sa
 
 from nova_lite import policy
-from nova_lite.api import paging, server_attachments, server_creation, server_lookup, server_search, server_shelving
+from nova_lite.api import (
+    paging,
+    server_attachments,
+    server_creation,
+    server_fields,
+    server_lookup,
+    server_search,
+    server_shelving,
+)
 from nova_lite.api.request import Request
 from nova_lite.api.schemas import servers as schemas
 from nova_lite.api.server_lookup import API
@@ -19,16 +27,6 @@ from nova_lite.api.validation import boolean
 from nova_lite.api.views import servers as views
 from nova_lite.db import instance_search, instances
 from nova_lite.db.instances import Instance
-
-# Fields of a change -> columns.
-_CHANGES = {
-    "name": "name",
-    "description": "description",
-    "hostname": "hostname",
-    "OS-DCF:diskConfig": "disk_config",
-    "accessIPv4": "access_ip_v4",
-    "accessIPv6": "access_ip_v6",
-}
 
 
 class Servers:
@@ -117,7 +115,7 @@ class Server:
         """Change a server's name and what else is only written down."""
         changes = req.json_body(schemas.UPDATE)["server"]
         row = server_lookup.find(self._services, req, server_id, "servers:update")
-        values = {column: changes[name] for name, column in _CHANGES.items() if name in changes}
+        values = server_fields.columns(changes)
 
         def unit(conn: sa.Connection) -> tuple[Instance, views.Facts]:
             changed = instances.update(conn, row.uuid, **values) if values else row

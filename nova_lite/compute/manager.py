@@ -18,7 +18,7 @@ from stevedore import driver as plugin
 
 from nova_lite import exception, rpc
 from nova_lite.batching import Batcher, answering_nothing
-from nova_lite.compute import inventory
+from nova_lite.compute import inventory, uptime
 from nova_lite.compute.actor import Actor, Kind
 from nova_lite.compute.builder import Builder
 from nova_lite.compute.claims import Claims
@@ -78,6 +78,10 @@ class Endpoint:
     @rpc.expose
     def console_output(self, context: RequestContext, instance: Instance, lines: int | None) -> str:
         return self._driver.console_output(instance, lines)
+
+    @rpc.expose
+    def uptime(self, context: RequestContext) -> str:
+        return uptime.line()
 
     @rpc.expose
     def domains(self, context: RequestContext) -> list[DomainInfo]:

@@ -42,6 +42,10 @@ class ComputeAPI:
         """
         return self._client.prepare(server=server).call(context, "console_output", instance=instance, lines=lines)
 
+    def uptime(self, context: RequestContext, server: str) -> str:
+        """Return how long the server's machine is up, as uptime(1) says it."""
+        return self._client.prepare(server=server).call(context, "uptime")
+
     def domains(self, context: RequestContext, server: str) -> list[DomainInfo]:
         """Return the domains on all of the server's hosts, as their hypervisor shows them now.
 

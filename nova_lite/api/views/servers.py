@@ -128,6 +128,8 @@ def updated(req: Request, row: Instance, facts: Facts) -> dict[str, Any]:
 def rebuilt(req: Request, row: Instance, facts: Facts, admin_pass: str) -> dict[str, Any]:
     """Show a server that is being rebuilt: as one that was changed, with what a new guest gets."""
     server = updated(req, row, facts)
+    # As user_data it is there for everybody.
+    server.pop("OS-EXT-SRV-ATTR:user_data", None)
     if req.version >= REBUILD_KEY:
         server["key_name"] = row.key_name
     if req.version >= REBUILD_USER_DATA:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from oslo_config import cfg
 
 from nova_lite import conf, policy, rpc
 from tests.fixtures.whole_api import WholeAPI, write_users
@@ -29,12 +28,14 @@ def bus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """
     file = tmp_path_factory.mktemp("bus") / "bus.conf"
     file.write_text("[DEFAULT]\ntransport_url = fake://\n")
-    options = cfg.ConfigOpts()
+    # The global ones, as in a process of its own: oslo.messaging has options that it registers nowhere else.
+    options = conf.CONF
     conf.register(options)
     options([], default_config_files=[str(file)], default_config_dirs=[])
     rpc.start(options)
     yield
     rpc.stop()
+    options.reset()
 
 
 @pytest.fixture

@@ -89,6 +89,13 @@ def test_unknown_path_and_method(api: WholeAPI) -> None:
     assert api.ask("PUT", "/v2.1/flavors").json["badMethod"]["code"] == 405
 
 
+def test_a_path_that_lacks_its_id_is_not_the_list(api: WholeAPI) -> None:
+    for path in ("/v2.1/servers/", "/v2.1/os-simple-tenant-usage/", f"/v2.1/{api.project['admin']}/flavors/"):
+        assert api.ask("GET", path).status_code == 404
+    for path in ("/v2.1/", "/v3/"):
+        assert api.ask("GET", path).status_code == 200
+
+
 def test_project_id_in_the_path(api: WholeAPI) -> None:
     own, other = api.project["admin"], api.project["blue"]
 

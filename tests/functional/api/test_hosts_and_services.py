@@ -395,3 +395,70 @@ def test_hosts_until_2_42(api: WholeAPI) -> None:
     assert listed == [{"host_name": "h1", "service": "compute", "zone": "nova"}]
     total = api.good("GET", "/v2.1/os-hosts/h1", version="2.42")["host"][0]["resource"]
     assert (total["project"], total["cpu"]) == ("(total)", 8)
+    for all_of_them in ("zone=", "service="):
+        assert api.good("GET", f"/v2.1/os-hosts?{all_of_them}", version="2.42")["hosts"] == listed
+    assert api.good("GET", "/v2.1/os-hosts?zone=other", version="2.42")["hosts"] == []
+
+
+def test_a_host_is_enabled_and_disabled_by_its_name_until_2_42(api: WholeAPI) -> None:
+    api.add_host("h1")
+
+    answer = api.good("PUT", "/v2.1/os-hosts/h1", {"status": "Disable"}, version="2.42")
+    assert answer == {"host": "h1", "status": "disabled"}
+    assert _services(api)[0]["status"] == "disabled"
+    api.good("PUT", "/v2.1/os-hosts/h1", {"status": "enable"}, version="2.42")
+    assert _services(api)[0]["status"] == "enabled"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "user", "version", "status"),
+    [
+        ("PUT", "h1", {"status": "broken"}, "root", "2.42", 400),
+        ("PUT", "h1", {}, "root", "2.42", 400),
+        ("PUT", "h1", {"maintenance_mode": "enable"}, "root", "2.42", 501),
+        ("PUT", "h2", {"status": "enable"}, "root", "2.42", 404),
+        ("PUT", "h1", {"status": "enable"}, "alice", "2.42", 403),
+        ("PUT", "h1", {"status": "enable"}, "root", "2.43", 404),
+        ("GET", "h1/startup", None, "root", "2.42", 501),
+        ("GET", "h1/shutdown", None, "alice", "2.42", 403),
+        ("GET", "h2/reboot", None, "root", "2.42", 404),
+        ("GET", "h1/reboot", None, "root", "2.43", 404),
+    ],
+)
+def test_what_is_refused_of_hosts(
+    api: WholeAPI, method: str, path: str, body: Any, user: str, version: str, status: int
+) -> None:
+    api.add_host("h1")
+
+    assert api.ask(method, f"/v2.1/os-hosts/{path}", body, user=user, version=version).status_code == status
+    assert _services(api)[0]["status"] == "enabled"
+
+
+def test_uptime_is_asked_of_hosts_that_are_up(api: WholeAPI) -> None:
+    uuid = api.add_host("h1")
+    api.change(models.services, last_seen_at=LONG_AGO)
+
+    refused = api.ask("GET", f"/v2.1/os-hypervisors/{uuid}/uptime", version="2.87")
+    assert (refused.status_code, "Compute service of h1" in refused.text) == (400, True)
+    assert api.good("GET", f"/v2.1/os-hypervisors/{uuid}")["hypervisor"]["uptime"] is None
+
+
+def test_the_audit_log_tells_of_every_host_that_it_has_not_run(api: WholeAPI) -> None:
+    api.add_host("h1")
+
+    path = "/v2.1/os-instance_usage_audit_log"
+    log = api.good("GET", f"{path}/2026-03-01%2000:00:00.000001")["instance_usage_audit_log"]
+    assert (log["period_beginning"], log["period_ending"]) == ("2026-02-01 00:00:00", "2026-03-01 00:00:00")
+    assert (log["num_hosts"], log["hosts_not_run"], log["log"]) == (1, ["h1"], {})
+    assert set(api.good("GET", path)["instance_usage_audit_logs"]) == set(log)
+    exactly = api.good("GET", f"{path}/2026-03-01%2000:00:00.0")["instance_usage_audit_log"]
+    assert exactly["period_ending"] == "2026-02-01 00:00:00"
+    assert api.ask("GET", f"{path}/yesterday").status_code == 400
+    assert api.ask("GET", f"{path}/0001-01-01%2000:00:00.0").status_code == 400
+    assert api.ask("GET", path, user="alice").status_code == 403
+
+
+def test_ids_of_aggregates(api: WholeAPI) -> None:
+    for unknown in ("-1", "0", "99999999999"):
+        assert api.ask("GET", f"/v2.1/os-aggregates/{unknown}").status_code == 404
+    assert api.ask("GET", "/v2.1/os-aggregates/one").status_code == 400

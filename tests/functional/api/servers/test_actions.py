@@ -286,3 +286,25 @@ def test_an_unknown_action_is_not_found(api: ServerAPI) -> None:
     server_id = api.create()
 
     assert api.call("GET", f"/servers/{server_id}/os-instance-actions/req-nope").status_code == 404
+
+
+@pytest.mark.parametrize("vm_state", ["active", "error"])
+def test_force_delete_is_a_delete(api: ServerAPI, vm_state: str) -> None:
+    server_id = api.create()
+    api.settle(server_id, vm_state)
+
+    assert _act(api, server_id, {"forceDelete": None}, "carol") == 403
+    assert _act(api, server_id, {"forceDelete": None}) == 202
+
+    assert _shown(api, server_id)["OS-EXT-STS:task_state"] == "deleting"
+    kind = sa.select(models.operations.c.kind).order_by(models.operations.c.id.desc())
+    assert api.db.read(lambda conn: conn.execute(kind).scalars().first()) == "delete"
+
+
+def test_no_guest_hands_in_a_password(api: ServerAPI) -> None:
+    path = f"/servers/{api.active()}/os-server-password"
+
+    assert api.call("GET", path, user="carol").json == {"password": ""}
+    assert api.call("DELETE", path, user="carol").status_code == 403
+    assert api.call("DELETE", path).status_code == 204
+    assert api.call("GET", path, user="bob").status_code == 404
