@@ -9,7 +9,7 @@ domain is destroyed only on proof, and an event only makes it look.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from oslo_config import cfg
@@ -36,6 +36,7 @@ from nova_lite.image.cache import ImageCache
 from nova_lite.image.driver import ImageSource
 from nova_lite.objects.action import ActionOutcome, ActionRequest
 from nova_lite.objects.build import BuildOutcome, BuildRequest
+from nova_lite.objects.diagnostics import Diagnostics, Screen
 from nova_lite.objects.flavor import Flavor
 from nova_lite.objects.instance import DomainInfo, Instance
 from nova_lite.objects.move import MoveRequest
@@ -51,12 +52,21 @@ class Endpoint:
 
     target = rpc.endpoint_target
 
-    def __init__(self, driver: Driver, builder: Builder, actor: Actor, mover: Mover, snapshots: Snapshots) -> None:
+    def __init__(
+        self,
+        driver: Driver,
+        builder: Builder,
+        actor: Actor,
+        mover: Mover,
+        snapshots: Snapshots,
+        look: Callable[[str], None],
+    ) -> None:
         self._driver = driver
         self._builder = builder
         self._actor = actor
         self._mover = mover
         self._snapshots = snapshots
+        self._look = look
 
     @rpc.expose
     def build(self, context: RequestContext, requests: list[BuildRequest]) -> None:
@@ -82,6 +92,18 @@ class Endpoint:
     @rpc.expose
     def uptime(self, context: RequestContext) -> str:
         return uptime.line()
+
+    @rpc.expose
+    def diagnostics(self, context: RequestContext, instance: Instance) -> Diagnostics:
+        return self._driver.diagnostics(instance)
+
+    @rpc.expose
+    def screen(self, context: RequestContext, instance: Instance) -> Screen | None:
+        return self._driver.screen(instance)
+
+    @rpc.expose
+    def look(self, context: RequestContext, uuid: str) -> None:
+        self._look(uuid)
 
     @rpc.expose
     def domains(self, context: RequestContext) -> list[DomainInfo]:
@@ -131,7 +153,7 @@ class ComputeService(Service):
         self._events: Batcher[str, None] = Batcher("events", answering_nothing(self._look), 100)
         self.driver.start(self._on_event)
         self._register()
-        endpoint = Endpoint(self.driver, self._builder, self._actor, self._mover, snapshots)
+        endpoint = Endpoint(self.driver, self._builder, self._actor, self._mover, snapshots, self._on_event)
         self._server = rpc.serve(rpc.COMPUTE, conf.host, endpoint, conf.rpc_workers)
         self._report_first()
         self._heartbeat = Periodic("heartbeat", conf.report_interval, self._beat)

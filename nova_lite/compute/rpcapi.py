@@ -9,6 +9,7 @@ from nova_lite import rpc
 from nova_lite.context import RequestContext
 from nova_lite.objects.action import ActionRequest
 from nova_lite.objects.build import BuildRequest
+from nova_lite.objects.diagnostics import Diagnostics, Screen
 from nova_lite.objects.instance import DomainInfo, Instance
 from nova_lite.objects.move import MoveRequest
 
@@ -45,6 +46,24 @@ class ComputeAPI:
     def uptime(self, context: RequestContext, server: str) -> str:
         """Return how long the server's machine is up, as uptime(1) says it."""
         return self._client.prepare(server=server).call(context, "uptime")
+
+    def diagnostics(self, context: RequestContext, server: str, instance: Instance) -> Diagnostics:
+        """Return what the hypervisor measures of the instance.
+
+        :raises DomainNotFound: the host has no such domain.
+        """
+        return self._client.prepare(server=server).call(context, "diagnostics", instance=instance)
+
+    def screen(self, context: RequestContext, server: str, instance: Instance) -> Screen | None:
+        """Return where the instance's screen is served now; None if it has none, or no power.
+
+        :raises DomainNotFound: the host has no such domain.
+        """
+        return self._client.prepare(server=server).call(context, "screen", instance=instance)
+
+    def look(self, context: RequestContext, server: str, uuid: str) -> None:
+        """Look at the state of a server's domain, and report it if it has changed."""
+        self._client.prepare(server=server).cast(context, "look", uuid=uuid)
 
     def domains(self, context: RequestContext, server: str) -> list[DomainInfo]:
         """Return the domains on all of the server's hosts, as their hypervisor shows them now.

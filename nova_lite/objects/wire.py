@@ -15,6 +15,7 @@ import msgspec
 from nova_lite.objects import (
     action,
     build,
+    diagnostics,
     flavor,
     group,
     image,
@@ -26,9 +27,23 @@ from nova_lite.objects import (
     selection,
 )
 
+_MODULES = (
+    action,
+    build,
+    diagnostics,
+    flavor,
+    group,
+    image,
+    instance,
+    move,
+    node,
+    request_spec,
+    resources,
+    selection,
+)
 _TYPES: dict[str, type] = {
     kind.__name__: kind
-    for module in (action, build, flavor, group, image, instance, move, node, request_spec, resources, selection)
+    for module in _MODULES
     for kind in vars(module).values()
     if isinstance(kind, type) and dataclasses.is_dataclass(kind)
 }

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
+from nova_lite.objects.diagnostics import Diagnostics, Screen
 from nova_lite.objects.instance import DomainInfo, Instance
 from nova_lite.objects.move import Progress
 from nova_lite.objects.node import NodeInventory
@@ -180,6 +181,20 @@ class Driver(abc.ABC):
     @abc.abstractmethod
     def console_output(self, instance: Instance, lines: int | None) -> str:
         """Return the last lines of the serial log (all that is kept for None).
+
+        :raises DomainNotFound:
+        """
+
+    @abc.abstractmethod
+    def diagnostics(self, instance: Instance) -> Diagnostics:
+        """Return what the hypervisor measures of a domain that has power.
+
+        :raises DomainNotFound:
+        """
+
+    @abc.abstractmethod
+    def screen(self, instance: Instance) -> Screen | None:
+        """Return where the domain's screen is served over VNC now; None if it has none, or no power.
 
         :raises DomainNotFound:
         """

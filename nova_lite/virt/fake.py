@@ -33,6 +33,7 @@ from oslo_log import log
 
 from nova_lite import exception
 from nova_lite.objects import instance as states
+from nova_lite.objects.diagnostics import Diagnostics, DiskCounts, NicCounts, Screen
 from nova_lite.objects.instance import DomainInfo, Instance
 from nova_lite.objects.move import ABORT, FORCE_COMPLETE, Progress
 from nova_lite.objects.node import NodeInventory
@@ -172,6 +173,33 @@ class FakeDriver(Driver):
             raise exception.DomainNotFound(uuid=instance.uuid)
         text = [f"fake console of {instance.name}", "FAKE CONSOLE OUTPUT", "ANOTHER", "LAST LINE"]
         return "\n".join(text if lines is None else text[max(0, len(text) - lines) :])
+
+    def diagnostics(self, instance: Instance) -> Diagnostics:
+        """Tell of a guest that has done nothing since it was started: no counter but those of its size."""
+        self._act(instance.node, "diagnostics", server=instance.name)
+        domain = self._find(instance)
+        if domain is None:
+            raise exception.DomainNotFound(uuid=instance.uuid)
+        memory = instance.flavor.memory_mb << 10
+        return Diagnostics(
+            power_state=domain.power_state,
+            driver="fake",
+            hypervisor="fake",
+            cpu_times=(0,) * instance.flavor.vcpus,
+            disks=(DiskCounts("vda"),),
+            nics=tuple(NicCounts(f"tap{port.id[:11]}", port.mac) for port in instance.ports),
+            memory_maximum=memory,
+            memory_used=memory,
+        )
+
+    def screen(self, instance: Instance) -> Screen | None:
+        """Name a place where nobody serves: a port that is kept for what no machine runs any more (RFC 1078)."""
+        self._act(instance.node, "screen", server=instance.name)
+        domain = self._find(instance)
+        if domain is None:
+            raise exception.DomainNotFound(uuid=instance.uuid)
+        powered = domain.power_state in (states.RUNNING, states.POWER_PAUSED)
+        return Screen("127.0.0.1", 1) if powered else None
 
     def guest_powers_off(self, uuid: str) -> None:
         """Let the guest power itself off, as if a user had typed it inside; the event follows."""

@@ -17,12 +17,13 @@ from oslo_config import cfg
 
 from nova_lite import exception
 from nova_lite.objects import instance as states
+from nova_lite.objects.diagnostics import Diagnostics, Screen
 from nova_lite.objects.instance import DomainInfo, Instance
 from nova_lite.objects.node import NodeInventory
 from nova_lite.objects.resources import Resources
 from nova_lite.virt import identity
 from nova_lite.virt.driver import ConfigDrive, Destination, Driver, EventSink, Vif, Watch
-from nova_lite.virt.libvirt import disks, domain_xml, guest, host, rescue, snapshot
+from nova_lite.virt.libvirt import disks, domain_xml, guest, host, rescue, snapshot, statistics
 from nova_lite.virt.libvirt.connection import Connection, HypervisorRefused, Limits, VirConnect
 from nova_lite.virt.libvirt.disks import InstanceFiles
 from nova_lite.virt.libvirt.guest import Guest
@@ -207,6 +208,20 @@ class LibvirtDriver(Driver):
             raise exception.DomainNotFound(uuid=instance.uuid)
         return files.read_console(lines, MAX_CONSOLE_BYTES)
 
+    def diagnostics(self, instance: Instance) -> Diagnostics:
+        virt_type = self._conf.libvirt.virt_type
+
+        def read(conn: VirConnect) -> Diagnostics:
+            return statistics.read(conn, _found(conn, instance), virt_type)
+
+        return self._connection.call("measure the server", read)
+
+    def screen(self, instance: Instance) -> Screen | None:
+        def read(conn: VirConnect) -> Screen | None:
+            return statistics.screen(_found(conn, instance).domain.XMLDesc(0), self._conf.libvirt.host_ip)
+
+        return self._connection.call("find the server's screen", read)
+
     # -- moves: see migration.py -------------------------------------------------------------------------------------
 
     def prepare_destination(
@@ -294,9 +309,7 @@ class LibvirtDriver(Driver):
 
     def _on_guest(self, instance: Instance, what: str, act: Callable[[Guest], T], timeout: float | None = None) -> T:
         def find_and_act(conn: VirConnect) -> T:
-            found = guest.find(conn, instance.uuid)
-            if found is None:
-                raise exception.DomainNotFound(uuid=instance.uuid)
+            found = _found(conn, instance)
             stop_if_given_up()
             return act(found)
 
@@ -334,3 +347,14 @@ class LibvirtDriver(Driver):
             )
         if options.cpu_mode == "custom" and not options.cpu_model:
             raise cfg.ConfigFileValueError("[libvirt] cpu_mode=custom needs cpu_model; see 'virsh cpu-models'.")
+
+
+def _found(conn: VirConnect, instance: Instance) -> Guest:
+    """Return the guest of an instance.
+
+    :raises DomainNotFound: there is none.
+    """
+    found = guest.find(conn, instance.uuid)
+    if found is None:
+        raise exception.DomainNotFound(uuid=instance.uuid)
+    return found
