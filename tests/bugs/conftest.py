@@ -7,8 +7,9 @@ Launchpad 1402574 (a scheduler dies between its grant and its answer) and 167975
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -51,64 +52,98 @@ PATIENT = {"conductor": {"compute_down_patience": "60"}}
 RACK = ("host1", "host2", "host3")
 
 
-# The clouds that are shared: each is started once, by the process that all of its stories go to.
+# The clouds that are shared: all stories of one go to the same process, one after the other.
 _SHARED = ("rack", "moving", "three_hosts", "ten_hosts", "large_hosts")
+
+_Shared = TypeVar("_Shared", Cloud, Rack)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the stories of one cloud together when processes share the stories, and otherwise those of one file."""
+    """Keep the stories of one cloud together, and otherwise those of one file."""
+    groups: dict[str, str] = {}
     for item in items:
         used = getattr(item, "fixturenames", ())
-        group = next((name for name in _SHARED if f"{name}_running" in used or name in used), item.path.name)
+        group = next((name for name in _SHARED if name in used), item.path.name)
+        groups[item.nodeid] = group
         item.add_marker(pytest.mark.xdist_group(group))
         if group == "rack":
             # Hosts that die and return in a cloud of separate processes: minutes.
             item.add_marker(pytest.mark.long)
+    items.sort(key=lambda item: groups[item.nodeid])
 
 
-def _start(directory: Path, settings: dict[str, dict[str, str]]) -> Iterator[Cloud]:
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Make sure that processes which share the stories see the groups; some releases of pytest hide them."""
+    if getattr(session.config.option, "loadgroup", False) and not all("@" in item.nodeid for item in session.items):
+        raise pytest.UsageError("pytest-xdist does not see which stories belong together with this release of pytest")
+
+
+class Clouds:
+    """The shared cloud that runs now: one at a time, since an idle one takes its part of the cores as well."""
+
+    def __init__(self, directories: pytest.TempPathFactory) -> None:
+        self._directories = directories
+        self._name = ""
+        self._running: Cloud | Rack | None = None
+
+    def get(self, name: str, start: Callable[[Path], _Shared]) -> _Shared:
+        """Return the cloud of this name, started if another one runs or none."""
+        if self._name != name:
+            self.stop()
+            self._running = start(self._directories.mktemp(name))
+            self._name = name
+        return self._running  # type: ignore[return-value]
+
+    def stop(self) -> None:
+        if self._running is not None:
+            self._running.stop()
+        self._running, self._name = None, ""
+
+
+@pytest.fixture(scope="session")
+def clouds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clouds]:
+    made = Clouds(tmp_path_factory)
+    yield made
+    made.stop()
+
+
+def _embedded(directory: Path, settings: dict[str, dict[str, str]]) -> Cloud:
     ours = {
         "fake": {"control_file": str(faults.control_file(directory))},
         "conductor": {"disable_after_build_failures": PATIENCE_WITH_HOSTS, "lease": "2"},
     }
-    cloud = Cloud.embedded(directory, merged(ours, settings))
-    try:
-        yield cloud
-    finally:
-        cloud.stop()
+    return Cloud.embedded(directory, merged(ours, settings))
 
 
-@pytest.fixture(scope="session")
-def three_hosts_running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
-    yield from _start(tmp_path_factory.mktemp("three-hosts"), {"fake": {"hosts": "host[1-3]"}})
+@pytest.fixture
+def three_hosts_running(clouds: Clouds) -> Cloud:
+    return clouds.get("three-hosts", lambda directory: _embedded(directory, {"fake": {"hosts": "host[1-3]"}}))
 
 
-@pytest.fixture(scope="session")
-def ten_hosts_running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
-    yield from _start(tmp_path_factory.mktemp("ten-hosts"), {"fake": {"hosts": "host[1-10]"}})
+@pytest.fixture
+def ten_hosts_running(clouds: Clouds) -> Cloud:
+    return clouds.get("ten-hosts", lambda directory: _embedded(directory, {"fake": {"hosts": "host[1-10]"}}))
 
 
-@pytest.fixture(scope="session")
-def large_hosts_running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
-    yield from _start(tmp_path_factory.mktemp("large-hosts"), LARGE)
+@pytest.fixture
+def large_hosts_running(clouds: Clouds) -> Cloud:
+    return clouds.get("large-hosts", lambda directory: _embedded(directory, LARGE))
 
 
-@pytest.fixture(scope="session")
-def moving_hosts_running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
-    yield from _start(
-        tmp_path_factory.mktemp("moving-hosts"), merged(merged(MOVING, PATIENT), {"fake": {"hosts": "host[1-4]"}})
-    )
+@pytest.fixture
+def moving_hosts_running(clouds: Clouds) -> Cloud:
+    settings = merged(merged(MOVING, PATIENT), {"fake": {"hosts": "host[1-4]"}})
+    return clouds.get("moving-hosts", lambda directory: _embedded(directory, settings))
 
 
-@pytest.fixture(scope="session")
-def rack_running(mariadb: MariaDB, rabbitmq: RabbitMQ, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rack]:
-    bus, database = rabbitmq.vhost_url(), mariadb.url(mariadb.create_database())
-    rack = Rack(tmp_path_factory.mktemp("rack"), database, bus, RACK, merged(MOVING, PATIENT))
-    try:
-        yield rack
-    finally:
-        rack.stop()
+@pytest.fixture
+def rack_running(mariadb: MariaDB, rabbitmq: RabbitMQ, clouds: Clouds) -> Rack:
+    def start(directory: Path) -> Rack:
+        bus, database = rabbitmq.vhost_url(), mariadb.url(mariadb.create_database())
+        return Rack(directory, database, bus, RACK, merged(MOVING, PATIENT))
+
+    return clouds.get("rack", start)
 
 
 @pytest.fixture
