@@ -23,6 +23,7 @@ from nova_lite.api import (
     aggregates,
     auth,
     availability_zones,
+    compute_images,
     compute_services,
     errors,
     extensions,
@@ -67,6 +68,7 @@ COMPUTE = "/v2.1"
 _NOUNS = (
     aggregates,
     availability_zones,
+    compute_images,
     compute_services,
     extensions,
     flavors,

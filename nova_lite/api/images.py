@@ -196,13 +196,32 @@ class ImageResource(_Resource):
         resp.media = views.detail(self._services.db.write(lambda conn: images.update(conn, image_id, values)))
 
     def on_delete(self, req: Request, resp: falcon.Response, image_id: str) -> None:
+        self.delete(req, image_id)
+        resp.status = falcon.HTTP_204
+
+    def delete(self, req: Request, image_id: str) -> None:
+        """Delete an image.
+
+        :raises ImageNotFound: there is none, or the caller may not see it.
+        :raises Forbidden: the caller may not, or it is protected.
+        """
         image = self._change(req, image_id, "delete_image")
         if image.protected:
             raise exception.Forbidden(f"Image {image_id} is protected and cannot be deleted.")
         self._services.db.write(lambda conn: images.delete(conn, image.uuid))
         self._files.remove(image.uuid)
         LOG.info("image deleted image=%s", image.uuid)
-        resp.status = falcon.HTTP_204
+
+    def set_properties(self, req: Request, image_id: str, properties: dict[str, str]) -> None:
+        """Put these properties in the place of those that the image has.
+
+        :raises BadRequest: one has the name of something that is no free property.
+        """
+        image = self._change(req, image_id)
+        for name in properties:
+            if name == "id" or name in schemas.ATTRIBUTES or name in schemas.READ_ONLY:
+                raise exception.BadRequest(f"{name} is no free property of images; ask the image service to change it.")
+        self._services.db.write(lambda conn: images.update(conn, image.uuid, {"properties": properties}))
 
 
 def _patched(image: StoredImage, operations: list[dict[str, Any]]) -> dict[str, Any]:

@@ -60,6 +60,7 @@ class Search:
     tags: frozenset[str] = frozenset()
     properties: dict[str, str] = field(default_factory=dict)
     hidden: bool = False
+    changed_since: datetime.datetime | None = None
     sort_key: str = "created_at"
     descending: bool = True
     marker: str | None = None
@@ -108,6 +109,8 @@ def search(conn: sa.Connection, wanted: Search) -> list[StoredImage]:
         statement = statement.where(_visible_to(sa.literal(wanted.project_id)))
     if wanted.ids is not None:
         statement = statement.where(images.c.uuid.in_(wanted.ids))
+    if wanted.changed_since is not None:
+        statement = statement.where(images.c.updated_at >= wanted.changed_since)
     for name, values in wanted.equal.items():
         statement = statement.where(images.c[name].in_(values))
     key = _sort_key(wanted.sort_key)

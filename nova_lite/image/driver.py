@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from nova_lite import exception
-from nova_lite.objects.image import Content, Image
+from nova_lite.objects.image import CatalogueEntry, CatalogueSearch, Content, Image
 
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,254}")
 
@@ -66,13 +66,45 @@ class ImageSource(abc.ABC):
 class ImageCatalogue(ImageSource):
     """Where images can be looked up as well."""
 
-    @abc.abstractmethod
     def show(self, token: str | None, image_id: str) -> Image:
-        """Return what is known of an image, as the owner of the token may see it.
+        """Return what is known of an image, as the owner of the token may see it; arguments and errors are entry's."""
+        return self.entry(token, image_id).image
+
+    @abc.abstractmethod
+    def entry(self, token: str | None, image_id: str) -> CatalogueEntry:
+        """Return an image as the owner of the token may see it.
 
         :param token: the user's; None to ask with the service's own credentials.
         :raises ImageNotFound: there is none, or the user may not see it.
         :raises Unauthorized: the token has expired in the meantime.
+        :raises ImageServiceUnavailable:
+        """
+
+    @abc.abstractmethod
+    def search(self, token: str | None, wanted: CatalogueSearch) -> list[CatalogueEntry]:
+        """List images that the owner of the token may see.
+
+        :raises BadRequest: the marker is no image.
+        :raises Unauthorized: the token has expired in the meantime.
+        :raises ImageServiceUnavailable:
+        """
+
+    @abc.abstractmethod
+    def set_properties(self, token: str | None, image_id: str, properties: Mapping[str, str]) -> None:
+        """Give an image these free properties in the place of those that it has.
+
+        :raises ImageNotFound: there is none, or the user may not see it.
+        :raises BadRequest: one has the name of something that is no free property.
+        :raises Forbidden, Unauthorized: the user may not.
+        :raises ImageServiceUnavailable:
+        """
+
+    @abc.abstractmethod
+    def remove(self, token: str, image_id: str) -> None:
+        """Remove an image on behalf of the owner of the token.
+
+        :raises ImageNotFound: there is none, or the user may not see it.
+        :raises Forbidden, Unauthorized: the user may not.
         :raises ImageServiceUnavailable:
         """
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,12 @@ from oslo_config import cfg
 from nova_lite import exception
 from nova_lite.conf import image as options
 from nova_lite.image.driver import ImageCatalogue, ImageServiceUnavailable, checked_id
-from nova_lite.objects.image import Content, Image
+from nova_lite.objects.image import CatalogueEntry, CatalogueSearch, Content, Image
 
 LOG = logging.getLogger(__name__)
 
 _CHUNK = 1 << 20
+_NO_ANSWER = "its answer is not that of an image service."
 
 # What Glance itself says of an image; everything else is a free property. The list is that of its image schema.
 _OWN_KEYS = frozenset(
@@ -36,6 +37,10 @@ _OWN_KEYS = frozenset(
         *("schema", "self", "size", "status", "stores", "tags", "updated_at", "virtual_size", "visibility"),
     )
 )
+
+
+# Glance's own properties begin so; nobody else may change them.
+_RESERVED = "os_glance_"
 
 
 class GlanceImages(ImageCatalogue):
@@ -57,19 +62,67 @@ class GlanceImages(ImageCatalogue):
             user_agent="nova-lite",
         )
 
-    def show(self, token: str | None, image_id: str) -> Image:
-        path = f"images/{checked_id(image_id)}"
-        response = self._get(path, token)
-        if response.status_code == 401 and token:
-            raise exception.Unauthorized()
+    def entry(self, token: str | None, image_id: str) -> CatalogueEntry:
+        return _entries([self._show(token, image_id)])[0]
+
+    def _show(self, token: str | None, image_id: str) -> Any:
+        response = self._get(f"images/{checked_id(image_id)}", token)
         if response.status_code in (403, 404):
             raise exception.ImageNotFound(image=image_id)
-        if response.status_code != 200:
-            raise ImageServiceUnavailable(reason=f"it answered {response.status_code}.")
-        try:
-            return image_from_glance(response.json())
-        except (ValueError, KeyError, TypeError) as error:
-            raise ImageServiceUnavailable(reason="its answer is not that of an image service.") from error
+        return _body(response, token)
+
+    def search(self, token: str | None, wanted: CatalogueSearch) -> list[CatalogueEntry]:
+        query = {**wanted.properties, **wanted.attributes, "sort": "created_at:desc"}
+        if wanted.statuses:
+            query["status"] = f"in:{','.join(wanted.statuses)}"
+        if wanted.changed_since:
+            query["updated_at"] = f"gte:{wanted.changed_since}"
+        found: list[CatalogueEntry] = []
+        marker = wanted.marker
+        # Glance gives no more at once than it likes to.
+        while len(found) < wanted.limit:
+            page = {**query, "limit": str(wanted.limit - len(found)), **({"marker": marker} if marker else {})}
+            response = self._get(f"images?{urllib.parse.urlencode(page)}", token)
+            if response.status_code in (400, 404):
+                raise exception.BadRequest("The image service cannot list images by what was asked for.")
+            body = _body(response, token)
+            more = _entries(body.get("images") or ())
+            found += more
+            if not more or not body.get("next"):
+                break
+            marker = more[-1].image.id
+        return found
+
+    def set_properties(self, token: str | None, image_id: str, properties: Mapping[str, str]) -> None:
+        for name in properties:
+            if name in _OWN_KEYS:
+                raise exception.BadRequest(f"{name} is no free property of images; ask the image service to change it.")
+        before = self._show(token, image_id)
+        had = {name for name in before if name not in _OWN_KEYS and not name.startswith(_RESERVED)}
+        patch: list[dict[str, Any]] = [
+            {"op": "remove", "path": _pointer(name)} for name in sorted(had - set(properties))
+        ]
+        for name, value in properties.items():
+            if before.get(name) != value:
+                patch.append({"op": "replace" if name in had else "add", "path": _pointer(name), "value": value})
+        if not patch:
+            return
+        headers = {"Content-Type": "application/openstack-images-v2.1-json-patch"}
+        response = self._call("PATCH", f"images/{checked_id(image_id)}", token, headers=headers, json=patch)
+        if response.status_code in (400, 403, 413):
+            raise exception.Forbidden(f"The image service refuses to change the image ({response.status_code}).")
+        if response.status_code == 404:
+            raise exception.ImageNotFound(image=image_id)
+        _body(response, token)
+
+    def remove(self, token: str, image_id: str) -> None:
+        response = self._call("DELETE", f"images/{checked_id(image_id)}", token)
+        if response.status_code in (404, 410):
+            raise exception.ImageNotFound(image=image_id)
+        if response.status_code in (403, 409):
+            raise exception.Forbidden("You are not allowed to delete the image.")
+        if response.status_code != 204:
+            _body(response, token)
 
     def fetch(self, image: Image, destination: Path) -> None:
         try:
@@ -173,6 +226,40 @@ class GlanceImages(ImageCatalogue):
                     file.write(chunk)
         except requests.RequestException as error:
             raise exception.BuildFailed(reason=f"image {image.id} arrived only in part. Try again.") from error
+
+
+def _body(response: requests.Response, token: str | None) -> Any:
+    """Return the object that a good answer holds.
+
+    :raises Unauthorized: the user's token is not good any more.
+    :raises ImageServiceUnavailable: it is no good answer.
+    """
+    if response.status_code == 401 and token:
+        raise exception.Unauthorized()
+    if response.status_code != 200:
+        raise ImageServiceUnavailable(reason=f"it answered {response.status_code}.")
+    try:
+        body = response.json()
+    except ValueError as error:
+        raise ImageServiceUnavailable(reason=_NO_ANSWER) from error
+    if not isinstance(body, dict):
+        raise ImageServiceUnavailable(reason=_NO_ANSWER)
+    return body
+
+
+def _entries(bodies: Iterable[Any]) -> list[CatalogueEntry]:
+    try:
+        return [
+            CatalogueEntry(image_from_glance(body), body.get("created_at", ""), body.get("updated_at", ""))
+            for body in bodies
+        ]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ImageServiceUnavailable(reason=_NO_ANSWER) from error
+
+
+def _pointer(name: str) -> str:
+    """Return the JSON pointer to a property."""
+    return "/" + name.replace("~", "~0").replace("/", "~1")
 
 
 def image_from_glance(body: dict[str, Any]) -> Image:

@@ -25,6 +25,31 @@ class Image:
 
 
 @dataclass(frozen=True, slots=True)
+class CatalogueEntry:
+    """An image as a catalogue lists it; the times are UTC, as 2026-01-31T12:00:00Z."""
+
+    image: Image
+    created_at: str
+    updated_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueSearch:
+    """Which images to list, the newest first.
+
+    attributes are name, min_disk and min_ram, properties the free ones; the images have all of these values, and one of
+    the statuses if any are given. changed_since is a time as in an entry. marker is the id of the last image that was listed before.
+    """
+
+    attributes: dict[str, str] = field(default_factory=dict)
+    properties: dict[str, str] = field(default_factory=dict)
+    statuses: tuple[str, ...] = ()
+    changed_since: str | None = None
+    marker: str | None = None
+    limit: int = 25
+
+
+@dataclass(frozen=True, slots=True)
 class Content:
     """What is known of an image's content once it is stored.
 
