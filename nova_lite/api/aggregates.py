@@ -6,21 +6,26 @@ from __future__ import annotations
 import re
 
 import falcon
+import sqlalchemy as sa
 
 from nova_lite import exception, policy
+from nova_lite.api import image_lookup
 from nova_lite.api.request import Request, since
 from nova_lite.api.schemas import aggregates as schemas
 from nova_lite.api.services import Services
 from nova_lite.api.validation import MAX_INT
 from nova_lite.api.views import aggregates as views
-from nova_lite.db import aggregates
+from nova_lite.db import aggregates, registry
+from nova_lite.db.images import ACTIVE
 from nova_lite.db.zones import METADATA_KEY
+from nova_lite.objects.image import Image
 
 _API = "os_compute_api:os-aggregates:"
 
 
 class _Resource:
     def __init__(self, services: Services) -> None:
+        self._services = services
         self._db = services.db
 
 
@@ -99,9 +104,26 @@ class AggregateImages(_Resource):
     def on_post(self, req: Request, resp: falcon.Response, aggregate_id: str) -> None:
         policy.authorize(req.nova, "compute:aggregates:images")
         number = _identify(aggregate_id)
-        req.json_body(schemas.IMAGES)
-        self._db.read(lambda conn: aggregates.get(conn, number))
-        raise exception.NotImplementedHere(what="copying images to hosts before they are needed")
+        wanted = [image["id"] for image in req.json_body(schemas.IMAGES)["cache"]]
+        if len(wanted) > len(set(wanted)):
+            raise exception.BadRequest("Duplicate images in request")
+        servers = self._db.read(lambda conn: self._servers(conn, number))
+        images = [self._image(req, image_id) for image_id in wanted]
+        for server in sorted(servers):
+            self._services.compute.cache_images(req.nova, server, images)
+        resp.status = falcon.HTTP_202
+
+    def _servers(self, conn: sa.Connection, aggregate_id: int) -> set[str]:
+        """Return the RPC servers of those of the aggregate's hosts that are up."""
+        hosts = aggregates.get(conn, aggregate_id).hosts
+        found = registry.compute_servers(conn, hosts, self._services.conf.service_down_time)
+        return {server for server, is_up in found.values() if is_up}
+
+    def _image(self, req: Request, image_id: str) -> Image:
+        image = image_lookup.show_image(self._services, req.nova, image_id)
+        if image.status != ACTIVE:
+            raise exception.BadRequest(f"Image {image_id} has no content to copy: its status is {image.status}.")
+        return image
 
 
 ROUTES: list[tuple[str, type]] = [

@@ -24,6 +24,7 @@ from nova_lite.compute.builder import Builder
 from nova_lite.compute.claims import Claims
 from nova_lite.compute.instance_locks import InstanceLocks
 from nova_lite.compute.mover import Mover
+from nova_lite.compute.precaching import Precaching
 from nova_lite.compute.rebuilder import Rebuilder
 from nova_lite.compute.rescuer import Rescuer
 from nova_lite.compute.shelver import Shelver
@@ -38,6 +39,7 @@ from nova_lite.objects.action import ActionOutcome, ActionRequest
 from nova_lite.objects.build import BuildOutcome, BuildRequest
 from nova_lite.objects.diagnostics import Diagnostics, Screen
 from nova_lite.objects.flavor import Flavor
+from nova_lite.objects.image import Image
 from nova_lite.objects.instance import DomainInfo, Instance
 from nova_lite.objects.move import MoveRequest
 from nova_lite.objects.node import NodeInventory
@@ -60,6 +62,7 @@ class Endpoint:
         mover: Mover,
         snapshots: Snapshots,
         look: Callable[[str], None],
+        precaching: Precaching,
     ) -> None:
         self._driver = driver
         self._builder = builder
@@ -67,6 +70,7 @@ class Endpoint:
         self._mover = mover
         self._snapshots = snapshots
         self._look = look
+        self._precaching = precaching
 
     @rpc.expose
     def build(self, context: RequestContext, requests: list[BuildRequest]) -> None:
@@ -84,6 +88,10 @@ class Endpoint:
     def discard_images(self, context: RequestContext, image_ids: list[str]) -> None:
         for image_id in image_ids:
             self._snapshots.discard(image_id)
+
+    @rpc.expose
+    def cache_images(self, context: RequestContext, images: list[Image]) -> None:
+        self._precaching.cache(images)
 
     @rpc.expose
     def console_output(self, context: RequestContext, instance: Instance, lines: int | None) -> str:
@@ -129,6 +137,7 @@ class ComputeService(Service):
         source: ImageSource = _plugin("nova_lite.image", conf.image.driver, conf)
         images = ImageCache(conf, source)
         claims = Claims(self._conductor, conf.host)
+        self._precaching = Precaching(images)
         spawner = Spawner(conf, self.driver, network, images)
         self._builder = Builder(conf, self.driver, spawner, self._locks, self._work, claims, self._report_builds)
         rebuilder = Rebuilder(self.driver, spawner, self._report_progress)
@@ -153,7 +162,9 @@ class ComputeService(Service):
         self._events: Batcher[str, None] = Batcher("events", answering_nothing(self._look), 100)
         self.driver.start(self._on_event)
         self._register()
-        endpoint = Endpoint(self.driver, self._builder, self._actor, self._mover, snapshots, self._on_event)
+        endpoint = Endpoint(
+            self.driver, self._builder, self._actor, self._mover, snapshots, self._on_event, self._precaching
+        )
         self._server = rpc.serve(rpc.COMPUTE, conf.host, endpoint, conf.rpc_workers)
         self._report_first()
         self._heartbeat = Periodic("heartbeat", conf.report_interval, self._beat)
@@ -167,6 +178,7 @@ class ComputeService(Service):
         self._builder.stop()
         self._actor.stop()
         self._mover.stop()
+        self._precaching.stop()
         self._events.stop()
         self._heartbeat.stop()
         self.driver.stop()

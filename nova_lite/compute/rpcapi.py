@@ -10,6 +10,7 @@ from nova_lite.context import RequestContext
 from nova_lite.objects.action import ActionRequest
 from nova_lite.objects.build import BuildRequest
 from nova_lite.objects.diagnostics import Diagnostics, Screen
+from nova_lite.objects.image import Image
 from nova_lite.objects.instance import DomainInfo, Instance
 from nova_lite.objects.move import MoveRequest
 
@@ -35,6 +36,10 @@ class ComputeAPI:
     def discard_images(self, context: RequestContext, server: str, image_ids: Sequence[str]) -> None:
         """Remove images, or what there is of their content, that nobody wants any more."""
         self._client.prepare(server=server).cast(context, "discard_images", image_ids=list(image_ids))
+
+    def cache_images(self, context: RequestContext, server: str, images: Sequence[Image]) -> None:
+        """Fetch these images before they are needed."""
+        self._client.prepare(server=server).cast(context, "cache_images", images=list(images))
 
     def console_output(self, context: RequestContext, server: str, instance: Instance, lines: int | None) -> str:
         """Return the last lines of the instance's serial log.

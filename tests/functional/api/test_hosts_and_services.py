@@ -462,3 +462,20 @@ def test_ids_of_aggregates(api: WholeAPI) -> None:
     for unknown in ("-1", "0", "99999999999"):
         assert api.ask("GET", f"/v2.1/os-aggregates/{unknown}").status_code == 404
     assert api.ask("GET", "/v2.1/os-aggregates/one").status_code == 400
+
+
+def test_what_is_refused_of_images_to_cache(api: WholeAPI) -> None:
+    api.add_host("h1")
+    aggregate = _aggregate(api, "a")
+    _act(api, aggregate, "add_host", host="h1")
+    image = {"name": "i", "disk_format": "raw", "container_format": "bare"}
+    empty = api.good("POST", "/image/v2/images", image)["id"]
+    path = f"/v2.1/os-aggregates/{aggregate}/images"
+
+    for cache in ([], [{"id": "x"}], [{"id": empty}], [{"id": empty}, {"id": empty}]):
+        assert api.ask("POST", path, {"cache": cache}).status_code == 400
+    assert api.ask("POST", path, {"cache": [{"id": ONE}]}).status_code == 404
+    assert api.ask("POST", path, {"cache": [{"id": empty}]}, user="alice").status_code == 403
+    assert api.ask("POST", path, {"cache": [{"id": empty}]}, version="2.80").status_code == 404
+    unknown = api.ask("POST", "/v2.1/os-aggregates/99/images", {"cache": [{"id": empty}]})
+    assert unknown.status_code == 404

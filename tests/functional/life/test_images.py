@@ -159,3 +159,18 @@ def test_while_an_image_is_made_nothing_else_begins(inside: InsideCloud, client:
         with pytest.raises(ApiError, match="image_"):
             client.act(server, os_stop=None)
         settled(client, server)
+
+
+def test_the_hosts_of_an_aggregate_fetch_images_before_they_are_needed(inside: InsideCloud, client: Client) -> None:
+    image = client.image("wanted", content=bytes(2048))
+    cached = inside.directory / "state" / "image-cache" / image
+    aggregate = client.call("POST", "/os-aggregates", {"aggregate": {"name": "near"}})["aggregate"]["id"]
+    path = f"/os-aggregates/{aggregate}"
+    client.call("POST", f"{path}/images", {"cache": [{"id": image}]})
+
+    client.call("POST", f"{path}/action", {"add_host": {"host": "host1"}})
+    assert not cached.exists()
+    client.call("POST", f"{path}/images", {"cache": [{"id": image}]})
+
+    wait_for(cached.exists, 10)
+    assert cached.read_bytes() == bytes(2048)
