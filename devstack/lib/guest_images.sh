@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Images that boot fast, built from sources that are here or in Debian; kept in DEST/cache. To be sourced.
+# Images that boot fast, built from sources that are here (lib/NAME*) or in Debian; kept in DEST/cache until these
+# sources change. To be sourced.
 
 # Prints the file of an image: guest_image_file NAME
 guest_image_file() {
@@ -9,12 +10,14 @@ guest_image_file() {
 }
 
 build_guest_images() {
-    local name file built=0
+    local name file stamp built=0
+    mkdir -p "$CACHE_DIR/images"
     for name in $GUEST_IMAGES; do
         file="$(guest_image_file "$name")"
-        if [[ ! -e "$file" ]]; then
-            mkdir -p "$CACHE_DIR/images"
+        stamp="$(sha256sum "$DEVSTACK_DIR/lib/$name"* | sha256sum)"
+        if [[ ! -e "$file" || "$(cat "$file.stamp" 2> /dev/null)" != "$stamp" ]]; then
             "build_$name" "$file"
+            echo "$stamp" > "$file.stamp"
             built=$((built + 1))
         fi
     done

@@ -129,9 +129,9 @@ libvirt_compute_config() { # HOST
     mkdir -p "$instances"
     cat << END
 [compute]
-driver = libvirt
 instances_path = $instances
 cpu_allocation_ratio = 16
+force_config_drive = true
 $(shares_of_machine "$instances")
 
 [libvirt]
@@ -141,10 +141,6 @@ live_migration_inbound_addr = $address
 live_migration_unsafe = $([[ "$LIVE_MIGRATION" == shared ]] && echo true || echo false)
 host_ip = $address
 vnc_listen = $address
-
-[network]
-driver = bridge
-bridge = br-guest
 
 END
 }
@@ -168,9 +164,6 @@ fake_compute_config() { # HOST
     local nodes="$1"
     [[ "$FAKE_NODES" == 1 ]] || nodes="$1-[1-$FAKE_NODES]"
     cat << END
-[compute]
-driver = fake
-
 [fake]
 hosts = $nodes
 vcpus = $FAKE_VCPUS

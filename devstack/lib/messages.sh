@@ -29,7 +29,8 @@ step() {
     printf '[%2d/%d] %-36s' "$STEP_NUMBER" "$STEPS" "$STEP_NAME" >&3
     printf '\n### %s\n' "$STEP_NAME"
     began="$(date +%s%N)"
-    "$@"
+    # Whatever is started does not hold the lock on DEST (settings.sh).
+    "$@" 9>&-
     ended="$(date +%s%N)"
     printf ' %6.1f s%s\n' "$(((ended - began) / 10000000))e-2" "${STEP_NOTE:+  $STEP_NOTE}" >&3
     STEP_NAME=
@@ -60,7 +61,8 @@ die() {
     if [[ -n "$RUN_LOG" ]]; then
         [[ -z "$STEP_NAME" ]] || printf ' FAILED\n' >&3
         STEP_NAME=
-        printf 'error: %s\n' "$*" | tee /dev/fd/3
+        printf '\nerror: %s\n' "$*" >&3
+        printf 'error: %s\n' "$*"
     else
         printf '%s: error: %s\n' "$(basename "$0")" "$*" >&2
     fi

@@ -51,7 +51,12 @@ port_of() {
 
 # Nothing of this machine may be in our ranges yet, nor reached by a route through them.
 check_networks_are_free() {
-    python3 - "$MGMT_RANGE" "$GUEST_RANGE" "$MGMT_BRIDGE" "$GUEST_BRIDGE" << 'END' || die "see above"
+    local problem
+    problem="$(overlapping_networks 2>&1)" || die "$problem"
+}
+
+overlapping_networks() {
+    python3 - "$MGMT_RANGE" "$GUEST_RANGE" "$MGMT_BRIDGE" "$GUEST_BRIDGE" << 'END'
 import ipaddress
 import subprocess
 import sys

@@ -33,7 +33,11 @@ service_down_time = 12
 [oslo_messaging_rabbit]
 heartbeat_timeout_threshold = 15
 
+[compute]
+driver = $VIRT_DRIVER
+
 END
+    network_config
     if is_true "$ENABLE_KEYSTONE"; then
         cat << END
 [image]
@@ -51,6 +55,21 @@ path = $DATA_DIR/images
 
 END
     fi
+}
+
+# The built-in network, out of which servers get addresses; this machine is its router. Hosts have the first ones.
+network_config() {
+    local size
+    size=$((1 << (32 - ${GUEST_RANGE#*/})))
+    cat << END
+[network]
+driver = $([[ "$VIRT_DRIVER" == libvirt ]] && echo bridge || echo fake)
+bridge = br-guest
+subnet = $GUEST_RANGE
+gateway = $GUEST_GATEWAY
+allocation_range = $(address_in "$GUEST_RANGE" $((HOSTS + 11)))-$(address_in "$GUEST_RANGE" $((size - 2)))
+
+END
 }
 
 # What only the control plane may know.

@@ -11,7 +11,7 @@ declare -rA PACKAGES=(
     [venv]="python3-venv"
     [build]="libvirt-dev pkg-config gcc libc6-dev python3-dev"
     [nano]="binutils qemu-utils"
-    [tiny]="binutils qemu-utils busybox-static cpio dosfstools e2fsprogs fdisk mtools syslinux syslinux-common"
+    [tiny]="binutils qemu-utils busybox-static cpio dosfstools dropbear-bin fdisk mtools syslinux syslinux-common"
 )
 
 # Prints the groups of packages that the settings ask for.

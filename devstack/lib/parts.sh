@@ -4,7 +4,7 @@
 # Brings all parts in. To be sourced, with TOP being the checkout.
 
 for part in messages settings choices processes packages networks mariadb rabbitmq wsgi keystone glance nova_lite hosts cables \
-    guest_images cloud; do
+    guest_images tiny_image cloud; do
     # shellcheck source=/dev/null
     source "$TOP/devstack/lib/$part.sh"
 done

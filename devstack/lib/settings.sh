@@ -24,7 +24,7 @@ declare -A SETTINGS=(
     [ADMIN_PASSWORD]="" [DATABASE_PASSWORD]="" [RABBIT_PASSWORD]="" [SERVICE_PASSWORD]=""
     [NOVA_LITE_VENV]="" [OPENSTACK_VENV]="" [OFFLINE]=False
     [KEYSTONE_REQUIREMENT]="keystone>=27,<31" [GLANCE_REQUIREMENT]="glance>=30,<34"
-    [GUEST_IMAGES]="nano"
+    [GUEST_IMAGES]="nano tiny"
 )
 
 # The ports that are taken unless a setting or another program has it otherwise.

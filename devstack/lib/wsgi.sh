@@ -7,7 +7,7 @@
 write_post_config() {
     local lines
     lines="$(local_conf_section "post-config|\$$1")"
-    if [[ -n "$lines" ]]; then
+    if grep -q '^[[:space:]]*[^#[:space:]]' <<< "$lines"; then
         printf '\n# From %s:\n%s\n' "$LOCAL_CONF" "$lines"
     fi
 }
