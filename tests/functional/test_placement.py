@@ -24,7 +24,6 @@ from nova_lite.db.models import (
     compute_nodes,
     grants,
     instances,
-    metadata,
     server_groups,
     services,
 )
@@ -37,6 +36,7 @@ from nova_lite.objects.resources import Resources
 from nova_lite.objects.selection import Selection
 from nova_lite.scheduler.filters.aggregate_extra_specs import matches
 from nova_lite.scheduler.placer import Placer
+from tests.fixtures import empty_database
 
 SIZE = Resources(4, 4096, 40)
 FLAVOR = Flavor("1", "small", vcpus=1, memory_mb=512, root_gb=1)
@@ -53,7 +53,7 @@ class Books:
         for name, value in options.items():
             self.conf.set_override(name, value, "scheduler")
         self.db = Database(self.conf)
-        metadata.create_all(self.db.engine)
+        empty_database.create(self.db.engine)
         self.nodes: dict[str, int] = {}
 
     def add_host(self, host: str, size: Resources = SIZE, **more: Any) -> int:

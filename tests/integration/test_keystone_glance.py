@@ -144,6 +144,34 @@ def test_the_stock_client_finds_its_way_from_an_image_to_a_server_and_back(
 # --- tokens ----------------------------------------------------------------------------------------------------------
 
 
+def test_snapshots_and_backups_of_a_server_are_images_that_servers_boot_from(
+    cloud: KeystoneCloud, keystone: Keystone, glance: Glance, tmp_path: Path
+) -> None:
+    openstack = StockClient(keystone.auth_url, "ann", PASSWORD, "blue", cloud.logs)
+    (tmp_path / "disk").write_bytes(CONTENT)
+    openstack(f"image create --disk-format raw --container-format bare --file {tmp_path}/disk base")
+    server = openstack("server create --image base --flavor x.tiny --nic none --wait origin")
+
+    snapshot = openstack("server image create --wait --name snapshot origin")
+    shown = openstack(f"image show {snapshot['id']}")
+    assert (shown["status"], shown["disk_format"], shown["owner"]) == ("active", "qcow2", keystone.project("blue"))
+    assert shown["properties"]["instance_uuid"] == server["id"]
+    (tmp_path / "saved").touch()
+    openstack(f"image save --file {tmp_path}/saved snapshot", form=False)
+    assert (tmp_path / "saved").read_bytes()[:4] == b"QFI\xfb"
+
+    made = openstack("server create --image snapshot --flavor x.tiny --nic none --wait copy")
+    assert made["status"] == "ACTIVE"
+    for night in range(3):
+        openstack(f"server backup create --name night-{night} --type daily --rotate 2 --wait origin")
+    names = [image["Name"] for image in openstack("image list")]
+    assert sorted(names) == ["base", "night-1", "night-2", "snapshot"]
+
+    openstack("server delete --wait origin copy", form=False)
+    for name in openstack("image list"):
+        openstack(f"image delete {name['ID']}", form=False)
+
+
 def test_a_token_that_is_revoked_expired_or_made_up_is_401(cloud: KeystoneCloud, keystone: Keystone) -> None:
     token = keystone.token("ann", "blue")
     assert cloud.client_with(token).get("/servers") == {"servers": []}
