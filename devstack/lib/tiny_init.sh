@@ -16,9 +16,9 @@ while read -r module; do
     insmod "/modules/$module" || echo "TINY has no use of $module"
 done < /modules/order
 
-# The value of a key in a JSON file, wherever it stands in it: value FILE KEY
+# The value that a key has in a JSON file where it stands first: value FILE KEY
 value() {
-    tr -d '\n' < "$1" | sed -n "s/.*\"$2\": *\"\([^\"]*\)\".*/\1/p"
+    grep -o "\"$2\": *\"[^\"]*\"" "$1" | head -n 1 | cut -d '"' -f 4
 }
 
 hostname tiny
