@@ -15,8 +15,9 @@ import kombu.exceptions
 import oslo_messaging as messaging
 from oslo_config import cfg
 from oslo_log import log
+from oslo_messaging import opts
 
-from nova_lite import exception
+from nova_lite import bus_tls, exception
 from nova_lite.context import RequestContext
 from nova_lite.objects import wire
 
@@ -89,6 +90,9 @@ def check(conf: cfg.ConfigOpts) -> None:
     url = messaging.TransportURL.parse(conf)
     if not url.transport.startswith("rabbit"):
         return
+    # oslo.messaging itself registers them when it connects.
+    rabbit = "oslo_messaging_rabbit"
+    conf.register_opts(dict(opts.list_opts())[rabbit], group=rabbit)
     failures = []
     for host in url.hosts:
         where = f"{host.hostname}:{host.port or 5672}"
@@ -100,7 +104,7 @@ def check(conf: cfg.ConfigOpts) -> None:
             password=host.password,
             virtual_host=url.virtual_host or "/",
             connect_timeout=5,
-            ssl=conf.oslo_messaging_rabbit.ssl if "oslo_messaging_rabbit" in conf else False,
+            ssl=bus_tls.options(conf[rabbit]),
         )
         try:
             with connection:

@@ -6,13 +6,20 @@ from __future__ import annotations
 from oslo_config import cfg
 
 from nova_lite import rpc
-from nova_lite.api.app import make_app
+from nova_lite.api.app import WSGIApp, make_app
 from nova_lite.api.server import Server
 from nova_lite.api.services import Services
 from nova_lite.compute.rpcapi import ComputeAPI
 from nova_lite.conductor.rpcapi import ConductorAPI
 from nova_lite.db.session import Database
 from nova_lite.service import Service
+
+
+def connect(conf: cfg.ConfigOpts) -> tuple[Database, WSGIApp]:
+    """Make the application of this process, and its ways to the database and the bus, which first use opens."""
+    rpc.start(conf)
+    db = Database(conf)
+    return db, make_app(Services(conf, db, ConductorAPI(), ComputeAPI()))
 
 
 class ApiService(Service):
@@ -24,10 +31,8 @@ class ApiService(Service):
         self._conf = conf
 
     def start(self) -> None:
-        rpc.start(self._conf)
-        self._db = Database(self._conf)
-        services = Services(self._conf, self._db, ConductorAPI(), ComputeAPI())
-        self._server = Server(self._conf, make_app(services))
+        self._db, app = connect(self._conf)
+        self._server = Server(self._conf, app)
         self._server.start()
 
     def stop(self) -> None:

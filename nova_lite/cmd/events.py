@@ -13,14 +13,17 @@ import threading
 
 from oslo_config import cfg
 
-from nova_lite import conf, events, exception
+from nova_lite import bus_tls, conf, events, exception
 
 PROGRAM = "nova-lite-events"
 
 # oslo.messaging has these options as well, with more to them; here it is not loaded.
 _URL = cfg.StrOpt("transport_url", secret=True, help="The message bus.")
 _NOTIFICATIONS_URL = cfg.StrOpt("transport_url", secret=True, help="The bus of notifications, if it is another one.")
-_TLS = [cfg.BoolOpt("ssl", default=False), cfg.StrOpt("ssl_ca_file")]
+_TLS = [
+    cfg.BoolOpt("ssl", default=False),
+    *(cfg.StrOpt(f"ssl_{what}_file", default="") for what in ("key", "cert", "ca")),
+]
 
 
 def main() -> int:
@@ -32,7 +35,7 @@ def main() -> int:
         options = _load(arguments)
         url = options.oslo_messaging_notifications.transport_url or options.transport_url or "fake://"
         show = _show_raw if arguments.json else _show_line
-        events.Follower(url, _say, _tls(options)).follow(show, stopping)
+        events.Follower(url, _say, bus_tls.options(options.oslo_messaging_rabbit)).follow(show, stopping)
     except BrokenPipeError:
         # Whoever read us has seen enough; Python would complain once more when it flushes at the end.
         with contextlib.suppress(OSError):
@@ -59,13 +62,6 @@ def _load(arguments: argparse.Namespace) -> cfg.ConfigOpts:
     options.register_opt(_NOTIFICATIONS_URL, group="oslo_messaging_notifications")
     options.register_opts(_TLS, group="oslo_messaging_rabbit")
     return options
-
-
-def _tls(options: cfg.ConfigOpts) -> bool | dict[str, str]:
-    rabbit = options.oslo_messaging_rabbit
-    if not rabbit.ssl:
-        return False
-    return {"ca_certs": rabbit.ssl_ca_file} if rabbit.ssl_ca_file else True
 
 
 def _show_line(event: events.Event) -> None:
