@@ -56,7 +56,7 @@ relay_cable() { # HOST PORT MILLISECONDS
 }
 
 relays() { # NAME
-    log_since_start "$1" | grep -q relaying
+    log_since_start "$1" | grep relaying > /dev/null
 }
 
 quicken_cable() { # PORT
@@ -80,7 +80,7 @@ cable_state() { # HOST
             continue
         elif [[ "$(< "/sys/class/net/$port/operstate")" != up ]]; then
             states+=("$name cut")
-        elif link_exists "$port-s" || tc qdisc show dev "$port" 2> /dev/null | grep -q netem; then
+        elif link_exists "$port-s" || tc qdisc show dev "$port" 2> /dev/null | grep netem > /dev/null; then
             states+=("$name slow")
         fi
     done

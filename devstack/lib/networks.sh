@@ -17,7 +17,7 @@ make_networks() {
     check_networks_are_free
     make_bridge "$MGMT_BRIDGE" "$(address_in "$MGMT_RANGE" 1)/${MGMT_RANGE#*/}"
     make_bridge "$GUEST_BRIDGE" "$GUEST_GATEWAY/${GUEST_RANGE#*/}"
-    ip -o -4 address show | grep -qF " $SERVICE_HOST/" ||
+    ip -o -4 address show | grep -F " $SERVICE_HOST/" > /dev/null ||
         die "SERVICE_HOST=$SERVICE_HOST is no address of this machine; leave it out of $LOCAL_CONF"
 }
 
@@ -35,7 +35,7 @@ link_exists() {
 }
 
 has_address() { # LINK
-    link_exists "$1" && ip -o -4 address show dev "$1" | grep -q .
+    link_exists "$1" && ip -o -4 address show dev "$1" | grep . > /dev/null
 }
 
 make_bridge() { # NAME ADDRESS

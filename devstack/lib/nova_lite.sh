@@ -158,7 +158,7 @@ launch_control_process() { # NAME
 
 # A process of nova_lite says once that it serves.
 has_started() { # NAME
-    log_since_start "$1" | grep -q "started service="
+    log_since_start "$1" | grep "started service=" > /dev/null
 }
 
 stop_nova_lite() {
