@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from nova_lite import exception, policy
 from nova_lite.api import server_lookup, validation
 from nova_lite.api.microversion import Version, Versioned
+from nova_lite.api.remote_consoles import OldConsoles
 from nova_lite.api.request import Request
 from nova_lite.api.schemas import server_actions as schemas
 from nova_lite.api.server_deferred_delete import ServerDeferredDelete
@@ -89,6 +90,7 @@ class ServerAction:
             "trigger_crash_dump": (schemas.TRIGGER_CRASH_DUMP, self._trigger_crash_dump),
             "os-getConsoleOutput": (schemas.CONSOLE_OUTPUT, self._console_output),
             "os-resetState": (schemas.RESET_STATE, self._reset_state),
+            **OldConsoles(services).actions,
             **ServerDeferredDelete(services).actions,
             **ServerMoves(services).actions,
             **ServerRebuild(services).actions,

@@ -16,6 +16,7 @@ from nova_lite import conf, exception, rpc, service
 from nova_lite.api.manager import ApiService
 from nova_lite.compute.manager import ComputeService
 from nova_lite.conductor.manager import ConductorService
+from nova_lite.console.manager import ConsoleProxyService
 from nova_lite.db import migration
 from nova_lite.db.session import Database
 from nova_lite.scheduler.manager import SchedulerService
@@ -28,6 +29,7 @@ def services(options: cfg.ConfigOpts) -> list[service.Service]:
         *(SchedulerService(options) for _ in range(options.scheduler.workers)),
         ComputeService(options),
         ApiService(options),
+        *([ConsoleProxyService(options)] if options.novnc.enabled else []),
     ]
 
 

@@ -18,17 +18,34 @@ from nova_lite.conf import (
     auth,
     compute,
     conductor,
+    consoles,
     database,
     fake,
     image,
     libvirt,
     network,
+    novnc,
     quota,
     scheduler,
     service,
 )
 
-_MODULES = (service, api, auth, database, conductor, scheduler, compute, libvirt, fake, image, network, quota)
+_MODULES = (
+    service,
+    api,
+    auth,
+    database,
+    conductor,
+    scheduler,
+    compute,
+    libvirt,
+    fake,
+    image,
+    network,
+    quota,
+    consoles,
+    novnc,
+)
 
 CONF = cfg.CONF
 

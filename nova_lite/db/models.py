@@ -425,6 +425,31 @@ addresses = _table(
     _created(),
 )
 
+console_tokens = _table(
+    "console_tokens",
+    _id(),
+    # SHA-256 of the token: who reads the table opens nothing.
+    sa.Column("token_hash", sa.String(64), nullable=False, unique=True),
+    sa.Column("instance_uuid", Uuid, nullable=False),
+    sa.Column("console_type", sa.String(16), nullable=False),
+    sa.Column("compute_host", Name, nullable=False),
+    # Where the screen was when the token was made.
+    sa.Column("host", Name, nullable=False),
+    sa.Column("port", sa.Integer, nullable=False),
+    _created(),
+    sa.Column("expires_at", Timestamp, nullable=False, index=True),
+    sa.Column("used_at", Timestamp),
+)
+
+# Limits that differ from the defaults. project_id "" is the default class, which the API can change.
+quota_limits = _table(
+    "quota_limits",
+    sa.Column("project_id", Name, primary_key=True),
+    sa.Column("resource", sa.String(64), primary_key=True),
+    sa.Column("limit", sa.Integer, nullable=False),
+    _updated(),
+)
+
 # Limits that differ from the defaults. project_id "" is the default class, which the API can change.
 quota_limits = _table(
     "quota_limits",

@@ -20,18 +20,22 @@ from tests.fixtures.client import ApiError, Client
 from tests.fixtures.cloud import PASSWORD, Cloud, wait_for
 from tests.fixtures.libvirtd import Libvirtd
 from tests.fixtures.mariadb import MariaDB
+from tests.fixtures.ports import free_port
 from tests.fixtures.rabbitmq import RabbitMQ
 from tests.fixtures.stock_client import StockClient
+from tests.fixtures.web_socket import Refused, Screen, shake_hands, socket_url
 
 
 @pytest.fixture(scope="module")
 def cloud(
     mariadb: MariaDB, rabbitmq: RabbitMQ, libvirtd: Libvirtd, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cloud]:
+    port = free_port()
     settings = {
         "DEFAULT": {"host": "kvmhost", "service_down_time": "15"},
         "compute": {"driver": "libvirt", "cpu_allocation_ratio": "8", "shutdown_timeout": "5"},
         "libvirt": {"virt_type": "qemu", "connection_uri": libvirtd.uri},
+        "novnc": {"enabled": "true", "port": str(port), "base_url": f"http://127.0.0.1:{port}/vnc_lite.html"},
     }
     database = mariadb.url(mariadb.create_database())
     cloud = Cloud(tmp_path_factory.mktemp("cloud"), database, rabbitmq.vhost_url(), settings)
@@ -92,6 +96,40 @@ def test_a_guest_lives_as_the_client_says(cloud: Cloud, client: Client, openstac
     assert openstack("server list") == []
     assert not disagreements(cloud.database)
     assert not list((cloud.directory / "state" / "instances").glob(f"{server}*"))
+
+
+def test_the_screen_of_a_guest_is_shown_through_the_proxy(cloud: Cloud, client: Client) -> None:
+    """Each guest's own, for its own token; and what QEMU counts of it."""
+    proxy = cloud.start("novncproxy")
+    servers = [boot(client, name) for name in ("seen", "unseen")]
+    client.settle(servers)
+    wanted = {"remote_console": {"protocol": "vnc", "type": "novnc"}}
+
+    def url_of(server: str) -> str:
+        return socket_url(client.call("POST", f"/servers/{server}/remote-consoles", wanted)["remote_console"]["url"])
+
+    proxy.wait_until_started()
+    for server in servers:
+        screen = Screen(url_of(server))
+        width, height, name = shake_hands(screen)
+        screen.close()
+        assert width and height and name == f"QEMU (instance-{server})"
+
+    measured = client.get(f"/servers/{servers[0]}/diagnostics")
+    assert (measured["state"], measured["driver"], measured["hypervisor"]) == ("running", "libvirt", "qemu")
+    assert measured["cpu_details"][0]["time"] > 0
+    assert measured["disk_details"][0]["read_bytes"] > 0
+    assert measured["memory_details"] == {"maximum": 32, "used": 32}
+
+    # By now another guest may have its port; a token of before opens nothing.
+    old = url_of(servers[0])
+    for action in ({"os_stop": None}, {"os_start": None}):
+        client.act(servers[0], **action)
+        client.settle([servers[0]])
+    with pytest.raises(Refused):
+        Screen(old)
+    client.delete(servers)
+    proxy.stop()
 
 
 def test_reboots_soft_and_hard(client: Client) -> None:

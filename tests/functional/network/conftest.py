@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cloud of three hosts in this process, with a network; each test leaves it without servers and addresses."""
+"""A cloud of three hosts in this process, with a network and consoles; each test leaves it without servers."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from nova_lite.objects.network import Network
 from tests.fixtures.client import Client
 from tests.fixtures.cloud import wait_for
 from tests.fixtures.inside import InsideCloud
+from tests.fixtures.ports import free_port
 
 FIRST, LAST = "10.11.0.10", "10.11.0.59"
 ROOM = 50
@@ -29,7 +30,13 @@ SETTINGS = {
 
 @pytest.fixture(scope="package")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InsideCloud]:
-    made = InsideCloud(tmp_path_factory.mktemp("addresses"), SETTINGS)
+    directory, port = tmp_path_factory.mktemp("network"), free_port()
+    pages = directory / "novnc"
+    pages.mkdir()
+    (pages / "vnc_lite.html").write_text("the page")
+    novnc = {"enabled": "true", "port": str(port), "web": str(pages)}
+    base_url = f"http://127.0.0.1:{port}/vnc_lite.html"
+    made = InsideCloud(directory, SETTINGS | {"novnc": {**novnc, "base_url": base_url}})
     yield made
     made.stop()
 
