@@ -450,15 +450,6 @@ quota_limits = _table(
     _updated(),
 )
 
-# Limits that differ from the defaults. project_id "" is the default class, which the API can change.
-quota_limits = _table(
-    "quota_limits",
-    sa.Column("project_id", Name, primary_key=True),
-    sa.Column("resource", sa.String(64), primary_key=True),
-    sa.Column("limit", sa.Integer, nullable=False),
-    _updated(),
-)
-
 # One row a project, locked by whoever takes or gives back; changed in the transaction that changes the instances.
 quota_usages = _table(
     "quota_usages",
