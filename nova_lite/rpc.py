@@ -26,6 +26,7 @@ LOG = log.getLogger(__name__)
 EXCHANGE = "nova_lite"
 CONDUCTOR, SCHEDULER, COMPUTE = "conductor", "scheduler", "compute"
 VERSION = "1.0"
+_RABBIT = "oslo_messaging_rabbit"
 
 Error = messaging.MessagingException
 Timeout = messaging.MessagingTimeout
@@ -82,6 +83,11 @@ def start(conf: cfg.ConfigOpts) -> None:
             )
 
 
+def register_rabbit(conf: cfg.ConfigOpts) -> None:
+    """Register the options of RabbitMQ's driver, as oslo.messaging does when it connects."""
+    conf.register_opts(dict(opts.list_opts())[_RABBIT], group=_RABBIT)
+
+
 def check(conf: cfg.ConfigOpts) -> None:
     """Make sure that the broker answers; called once when a process starts.
 
@@ -90,9 +96,7 @@ def check(conf: cfg.ConfigOpts) -> None:
     url = messaging.TransportURL.parse(conf)
     if not url.transport.startswith("rabbit"):
         return
-    # oslo.messaging itself registers them when it connects.
-    rabbit = "oslo_messaging_rabbit"
-    conf.register_opts(dict(opts.list_opts())[rabbit], group=rabbit)
+    register_rabbit(conf)
     failures = []
     for host in url.hosts:
         where = f"{host.hostname}:{host.port or 5672}"
@@ -104,7 +108,7 @@ def check(conf: cfg.ConfigOpts) -> None:
             password=host.password,
             virtual_host=url.virtual_host or "/",
             connect_timeout=5,
-            ssl=bus_tls.options(conf[rabbit]),
+            ssl=bus_tls.options(conf[_RABBIT]),
         )
         try:
             with connection:

@@ -27,6 +27,9 @@ header_map = "drop"
 accesslog = None
 errorlog = "-"
 
+# The socket that newer releases put into the home directory.
+control_socket_disable = True
+
 # TLS of its own, without a proxy before it:
 # certfile = "/etc/nova-lite/tls/api.pem"  # the certificate, then those of the CAs between it and the root
 # keyfile = "/etc/nova-lite/tls/api.key"

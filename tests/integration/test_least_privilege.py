@@ -9,7 +9,7 @@ from __future__ import annotations
 import queue
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ import pytest
 from nova_lite import events
 from tests.fixtures import production
 from tests.fixtures.client import Client
-from tests.fixtures.cloud import Cloud, Process, wait_for
+from tests.fixtures.cloud import Cloud, Process, merged, wait_for
 from tests.fixtures.mariadb import MariaDB
 from tests.fixtures.production import DATABASE, ETC, VHOST, user_of
 from tests.fixtures.rabbitmq import RabbitMQ
@@ -32,31 +32,40 @@ _GUNICORN = [str(Path(sys.executable).with_name("gunicorn")), "--config", str(ET
 class LeastCloud(Cloud):
     """A cloud of which each service has a file with its own logins."""
 
-    def __init__(self, directory: Path, mariadb: MariaDB, rabbitmq: RabbitMQ) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        mariadb: MariaDB,
+        rabbitmq: RabbitMQ,
+        more: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> None:
         self._mariadb, self._rabbitmq = mariadb, rabbitmq
         # For nova-lite-manage, whose audit asks computes as the api does.
         settings = {"oslo_messaging_notifications": {"driver": "messagingv2"}}
-        super().__init__(directory, database_url(mariadb, "manage"), rabbitmq.url_of("api"), settings)
+        super().__init__(directory, self.database_url("manage"), rabbitmq.url_of("api"), merged(settings, more or {}))
+
+    def database_url(self, service: str) -> str:
+        return database_url(self._mariadb, service)
 
     def _start(self, program: str, command: list[str], config: Path | None) -> Process:
         logins = {"DEFAULT": {"transport_url": self._rabbitmq.url_of(program)}}
         if program == "compute":
             self.settings.pop("database")
         else:
-            logins["database"] = {"connection": database_url(self._mariadb, program)}
+            logins["database"] = {"connection": self.database_url(program)}
         return super()._start(program, command, self.configure(program, logins))
 
-    def start_gunicorn(self) -> None:
+    def start_gunicorn(self, *more: str) -> Process:
         """Start the api as the shipped configuration has it, but for where it listens and how many it is."""
         logins = {
             "DEFAULT": {"transport_url": self._rabbitmq.url_of("api")},
-            "database": {"connection": database_url(self._mariadb, "api")},
+            "database": {"connection": self.database_url("api")},
         }
         files = f"OS_NOVA_LITE_CONFIG_FILES={self.config};{self.configure('logins-of-api', logins)}"
-        command = [*_GUNICORN, "--bind", f"127.0.0.1:{self.port}", "--workers", "2", "--preload"]
-        self.processes.append(
-            Process(self.directory, ["env", files, *command, "nova_lite.api.wsgi:application"], "api-1")
-        )
+        command = [*_GUNICORN, "--bind", f"127.0.0.1:{self.port}", "--workers", "2", *more]
+        process = Process(self.directory, ["env", files, *command, "nova_lite.api.wsgi:application"], "api-1")
+        self.processes.append(process)
+        return process
 
 
 def database_url(mariadb: MariaDB, service: str) -> str:
@@ -66,18 +75,15 @@ def database_url(mariadb: MariaDB, service: str) -> str:
 
 @pytest.fixture(scope="module")
 def cloud(mariadb: MariaDB, rabbitmq: RabbitMQ, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LeastCloud]:
-    with mariadb.root() as cursor:
-        for statement in production.mariadb_statements("users.sql", mariadb.password):
-            cursor.execute(statement)
+    production.run_sql(mariadb, "users.sql")
     cloud = LeastCloud(tmp_path_factory.mktemp("cloud"), mariadb, rabbitmq)
     try:
-        with mariadb.root() as cursor:
-            for statement in production.mariadb_statements("grants.sql", mariadb.password):
-                cursor.execute(statement)
-        cloud.start_gunicorn()
+        production.run_sql(mariadb, "grants.sql")
+        # What is imported before the fork has to work behind it.
+        cloud.start_gunicorn("--preload")
         for program in ("conductor", "scheduler", "compute"):
             cloud.start(program)
-        cloud.wait_until_up()
+        cloud.wait_until_up(120)
         yield cloud
     finally:
         cloud.stop()
