@@ -23,6 +23,8 @@ ADMIN = "rule:context_is_admin"
 MEMBER = "rule:project_member_or_admin"
 READER = "rule:project_reader_or_admin"
 OWNER = f"({ADMIN}) or user_id:%(user_id)s"
+# Other services of the cloud, as Keystone tells them from users.
+SERVICE = f"({ADMIN}) or role:service"
 ANY = "@"
 NOBODY = "!"
 
@@ -345,7 +347,7 @@ _RULES: list[tuple[str, str, str, str, str]] = [
     (_API + "os-server-diagnostics", ADMIN, "GET", "/servers/{server_id}/diagnostics", "Show a server's diagnostics"),
     (
         _API + "os-server-external-events:create",
-        ADMIN,
+        SERVICE,
         "POST",
         "/os-server-external-events",
         "Tell of events outside of compute",
