@@ -2,7 +2,7 @@
 """Grants: one function a transaction, or a part of one.
 
 Every function takes the connection of a transaction that its caller began. Locks are taken in one order everywhere:
-nodes by id, groups by id, grants, allocations, instances.
+nodes by id, groups by id, grants, allocations, instances, then the network and its addresses.
 """
 
 from __future__ import annotations
