@@ -65,6 +65,7 @@ class Spawner:
         :raises BuildFailed: it cannot be connected here.
         """
         vifs, network_data, addresses = self._network.connect(instance)
-        if instance.config_drive or self._conf.compute.force_config_drive:
+        # Nothing else tells a guest its address.
+        if instance.config_drive or instance.ports or self._conf.compute.force_config_drive:
             return vifs, MetadataDrive(instance, network_data), addresses
         return vifs, None, addresses

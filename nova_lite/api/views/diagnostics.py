@@ -7,6 +7,7 @@ from typing import Any
 
 from oslo_utils import timeutils
 
+from nova_lite.db.addresses import has_address
 from nova_lite.db.instances import Instance
 from nova_lite.objects.diagnostics import Diagnostics, NicCounts
 
@@ -44,7 +45,8 @@ def fixed(row: Instance, shown: Diagnostics) -> dict[str, Any]:
         "hypervisor": shown.hypervisor,
         "hypervisor_os": "linux",
         "uptime": _uptime(row),
-        "config_drive": bool(row.config_drive),
+        # Who has an address has it from there.
+        "config_drive": bool(row.config_drive) or has_address(row.networks),
         "num_cpus": len(shown.cpu_times),
         "num_disks": len(shown.disks),
         "num_nics": len(shown.nics),

@@ -7,6 +7,7 @@ Nova's operators know both other ways: two guests with one address after a race 
 
 from __future__ import annotations
 
+import json
 from ipaddress import IPv4Address
 from typing import Any
 
@@ -38,6 +39,27 @@ def test_a_server_has_an_address_in_every_form(client: Client) -> None:
     assert client.get(f"/servers/{server}/ips") == {"addresses": short}
     assert client.get(f"/servers/{server}/ips/lab") == short
     assert (shown["accessIPv4"], alone["addresses"]) == ("", {})
+
+
+def test_a_guest_finds_its_address_on_its_config_drive(
+    cloud: InsideCloud, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drives: dict[str, Any] = {}
+    spawn = cloud.driver.spawn
+
+    def seen(instance: Any, image: Any, vifs: Any, config_drive: Any) -> None:
+        drives[instance.uuid] = config_drive
+        spawn(instance, image, vifs, config_drive)
+
+    monkeypatch.setattr(cloud.driver, "spawn", seen)
+    server, alone = boot(client), boot(client, "alone", networks="none")
+    (shown, _alone) = sorted(client.settle([server, alone]), key=lambda found: found["id"] != server)
+
+    told = json.loads(drives[server].files()["openstack/latest/network_data.json"])
+    assert drives[alone] is None
+    assert (told["networks"][0]["ip_address"], told["networks"][0]["type"]) == (address_of(shown), "ipv4")
+    mac = shown["addresses"]["lab"][0]["OS-EXT-IPS-MAC:mac_addr"]
+    assert told["links"][0]["ethernet_mac_address"] == mac
 
 
 def test_lists_are_filtered_by_address(client: Client) -> None:

@@ -11,7 +11,7 @@ from tests.functional.network.conftest import boot
 
 
 def test_a_running_server_is_measured(client: Client) -> None:
-    server = boot(client, config_drive=True)
+    server = boot(client)
     (shown,) = client.settle([server])
     mac = shown["addresses"]["lab"][0]["OS-EXT-IPS-MAC:mac_addr"]
     path = f"/servers/{server}/diagnostics"
