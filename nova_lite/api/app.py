@@ -9,6 +9,7 @@ has several faces: compute (/v2.1), network (/network) if there is a built-in on
 from __future__ import annotations
 
 import time
+import urllib.parse
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -52,9 +53,10 @@ from nova_lite.api import (
     server_tags,
     servers,
     usage,
+    validation,
     versions,
 )
-from nova_lite.api.request import Request
+from nova_lite.api.request import STRICT_QUERIES, Request
 from nova_lite.api.services import Services
 from nova_lite.api.tokens import Tokens
 from nova_lite.api.views.identity import Cloud
@@ -110,6 +112,7 @@ def make_app(services: Services) -> WSGIApp:
             auth.AuthMiddleware(authenticator),
             NothingLeftOut(),
             ProjectSegment(frozenset(path.split("/")[1] for path, _ in routes)),
+            StrictQueries(),
         ],
     )
     app.req_options.strip_url_path_trailing_slash = True
@@ -208,6 +211,17 @@ class NothingLeftOut:
     def process_request(self, req: Request, resp: falcon.Response) -> None:
         if is_compute(req) and not auth.is_public(req) and req.env["PATH_INFO"].endswith("/"):
             raise exception.NotFound()
+
+
+class StrictQueries:
+    """Refuses, from 2.102 on, query parameters of reads that look at none."""
+
+    def process_response(self, req: Request, resp: falcon.Response, resource: object, succeeded: bool) -> None:
+        if not succeeded or req.method != "GET" or not req.query_string or req.query_is_read:
+            return
+        if is_compute(req) and req.version >= STRICT_QUERIES and not auth.is_public(req):
+            names = sorted(name for name, _ in urllib.parse.parse_qsl(req.query_string, keep_blank_values=True))
+            errors.show(req, resp, 400, validation.unknown_parameters(names))
 
 
 class ProjectSegment:

@@ -13,7 +13,7 @@ from oslo_utils import strutils
 from nova_lite import exception, policy
 from nova_lite.api import paging
 from nova_lite.api.microversion import Version
-from nova_lite.api.request import Request, since
+from nova_lite.api.request import Request, since, takes
 from nova_lite.api.schemas import flavors as schemas
 from nova_lite.api.services import Services
 from nova_lite.api.validation import boolean
@@ -25,6 +25,7 @@ _API = "os_compute_api:"
 _EXTRA_SPECS = _API + "os-flavor-extra-specs:"
 _PUBLIC_ACCESS_CONFLICTS = Version(2, 7)
 _EXTRA_SPECS_ARE_CHECKED = Version(2, 86)
+_NAME_FILTER = Version(2, 102)
 
 
 class _Resource:
@@ -36,7 +37,7 @@ class _Resource:
         return self._services.db.read(lambda conn: flavors.get(conn, flavor_id, project_id))
 
     def _list(self, req: Request) -> tuple[list[Flavor], paging.Page]:
-        query = req.query(schemas.LIST)
+        query = req.query()
         page = paging.page(query, self._services.conf.api.max_limit)
         wanted = _search(req, query, page)
         if page.limit == 0:
@@ -53,6 +54,7 @@ def _search(req: Request, query: dict[str, list[str]], page: paging.Page) -> fla
         project_id=req.nova.project_id,
         is_public=_is_public(query.get("is_public", [None])[0]) if req.nova.is_admin else True,
         disabled=None if req.nova.is_admin else False,
+        name=query.get("name", [None])[0] if req.version >= _NAME_FILTER else None,
         min_ram=_number(query, "minRam"),
         min_disk=_number(query, "minDisk"),
         sort_key=sort_key,
@@ -84,6 +86,7 @@ def _number(query: dict[str, list[str]], name: str) -> int:
 class Flavors(_Resource):
     """/flavors"""
 
+    @takes(query=schemas.LIST)
     def on_get(self, req: Request, resp: falcon.Response) -> None:
         found, page = self._list(req)
         last = found[-1].flavorid if found else ""
@@ -92,9 +95,10 @@ class Flavors(_Resource):
             **paging.next_links(req, "flavors", found, page, last),
         }
 
+    @takes(body=schemas.CREATE)
     def on_post(self, req: Request, resp: falcon.Response) -> None:
         policy.authorize(req.nova, _API + "os-flavor-manage:create")
-        flavor = _flavor(req.json_body(schemas.CREATE)["flavor"])
+        flavor = _flavor(req.json_body()["flavor"])
         self._services.db.write(lambda conn: flavors.create(conn, flavor))
         resp.media = {"flavor": views.detail(req, flavor, policy.allows(req.nova, _EXTRA_SPECS + "index"))}
 
@@ -118,6 +122,7 @@ def _flavor(body: dict[str, Any]) -> Flavor:
 class FlavorsDetail(_Resource):
     """/flavors/detail"""
 
+    @takes(query=schemas.LIST)
     def on_get(self, req: Request, resp: falcon.Response) -> None:
         found, page = self._list(req)
         last = found[-1].flavorid if found else ""
@@ -136,9 +141,10 @@ class FlavorResource(_Resource):
         resp.media = {"flavor": views.detail(req, flavor, policy.allows(req.nova, _EXTRA_SPECS + "index"))}
 
     @since("2.55")
+    @takes(body=schemas.UPDATE)
     def on_put(self, req: Request, resp: falcon.Response, flavor_id: str) -> None:
         policy.authorize(req.nova, _API + "os-flavor-manage:update")
-        description = req.json_body(schemas.UPDATE)["flavor"]["description"]
+        description = req.json_body()["flavor"]["description"]
         self._services.db.write(lambda conn: flavors.set_description(conn, flavor_id, description))
         flavor = replace(self._get(req, flavor_id), description=description)
         resp.media = {"flavor": views.detail(req, flavor, policy.allows(req.nova, _EXTRA_SPECS + "index"))}
@@ -156,9 +162,10 @@ class ExtraSpecs(_Resource):
         policy.authorize(req.nova, _EXTRA_SPECS + "index")
         resp.media = {"extra_specs": self._get(req, flavor_id).extra_specs}
 
+    @takes(body=schemas.SET_EXTRA_SPECS)
     def on_post(self, req: Request, resp: falcon.Response, flavor_id: str) -> None:
         policy.authorize(req.nova, _EXTRA_SPECS + "create")
-        specs = _specs(req, req.json_body(schemas.SET_EXTRA_SPECS)["extra_specs"])
+        specs = _specs(req, req.json_body()["extra_specs"])
         self._services.db.write(lambda conn: flavors.set_extra_specs(conn, flavor_id, specs))
         resp.media = {"extra_specs": specs}
 
@@ -173,9 +180,10 @@ class ExtraSpec(_Resource):
             raise exception.NotFound(f"Flavor {flavor_id} has no extra specs with key {key}.")
         resp.media = {key: specs[key]}
 
+    @takes(body=schemas.SET_EXTRA_SPEC)
     def on_put(self, req: Request, resp: falcon.Response, flavor_id: str, key: str) -> None:
         policy.authorize(req.nova, _EXTRA_SPECS + "update")
-        specs = _specs(req, req.json_body(schemas.SET_EXTRA_SPEC))
+        specs = _specs(req, req.json_body())
         if key not in specs:
             raise exception.BadRequest("Request body and URI mismatch")
         self._services.db.write(lambda conn: flavors.set_extra_specs(conn, flavor_id, specs))
@@ -209,8 +217,9 @@ class Access(_Resource):
 class Action(_Resource):
     """/flavors/{flavor_id}/action"""
 
+    @takes(body=schemas.ACCESS)
     def on_post(self, req: Request, resp: falcon.Response, flavor_id: str) -> None:
-        [(action, argument)] = req.json_body(schemas.ACCESS).items()
+        [(action, argument)] = req.json_body().items()
         project_id = argument["tenant"]
         if action == "addTenantAccess":
             policy.authorize(req.nova, _API + "os-flavor-access:add_tenant_access")

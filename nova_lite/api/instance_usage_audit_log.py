@@ -19,7 +19,7 @@ from nova_lite.db import compute_services, usage
 from nova_lite.db.registry import COMPUTE
 
 _API = "os_compute_api:os-instance-usage-audit-log:"
-_FORMAT = "%Y-%m-%d %H:%M:%S.%f"
+_FORMAT = "%Y-%m-%d %H:%M:%S"
 
 
 def last_month(before: datetime.datetime) -> tuple[datetime.datetime, datetime.datetime]:
@@ -68,7 +68,7 @@ class AuditLog(_Resource):
     def on_get(self, req: Request, resp: falcon.Response, before: str) -> None:
         policy.authorize(req.nova, _API + "show")
         try:
-            time = datetime.datetime.strptime(before, _FORMAT)
+            time = datetime.datetime.strptime(before, f"{_FORMAT}.%f" if "." in before else _FORMAT)
             log = self._log(time)
         except (ValueError, OverflowError):
             raise exception.BadRequest(f"Invalid timestamp for date {before[:64]}: write it as {_FORMAT}.")

@@ -40,7 +40,7 @@ class Version(NamedTuple):
 
 
 MINIMUM = Version(2, 1)
-MAXIMUM = Version(2, 96)
+MAXIMUM = Version(2, 104)
 
 
 class Versioned(Generic[T]):

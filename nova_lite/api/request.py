@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import urllib.parse
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import falcon
@@ -22,9 +23,22 @@ from nova_lite.context import RequestContext
 
 Method = TypeVar("Method", bound=Callable[..., None])
 
+#: From here on query parameters that nothing knows are refused everywhere; before, where 2.75 says so.
+STRICT_QUERIES = Version(2, 102)
+
 _decode = msgspec.json.Decoder().decode
 # PostgreSQL does not, and nothing that is refused on one database should be taken on another.
 _NO_NUL = "it has the character NUL in it, which not every database can keep."
+
+
+@dataclass(frozen=True, slots=True)
+class Takes:
+    """What a resource's method reads of its requests, and in which form it answers; openapi.py tells of it."""
+
+    body: Schema | Versioned[Schema] | None = None
+    query: Schema | Versioned[Schema] | None = None
+    media_type: str = "application/json"
+    gives: str = "application/json"
 
 
 class Request(falcon.Request):
@@ -39,7 +53,11 @@ class Request(falcon.Request):
     #: "/<project id>" where the request's path had one, for links that stay in style.
     project_segment: str = ""
     max_body: int = 1 << 20
+    #: Whether whoever answers has looked at the query string.
+    query_is_read: bool = False
     started: float = 0.0
+    #: What the method that answers has said that it reads (``takes``).
+    takes: Takes = Takes()
 
     @property
     def loggable_path(self) -> str:
@@ -58,8 +76,8 @@ class Request(falcon.Request):
         """The caller's id."""
         return str(self.nova.user_id)
 
-    def json_body(self, schema: Schema | Versioned[Schema]) -> dict[str, Any]:
-        """Return the body, an object that the schema accepts at the request's version.
+    def json_body(self) -> dict[str, Any]:
+        """Return the body, an object that the schema of ``takes`` accepts at the request's version.
 
         :raises BodyTooLarge: it has more than [api]max_request_body bytes.
         :raises BadRequest: it is not JSON, or not what the schema asks for.
@@ -67,7 +85,7 @@ class Request(falcon.Request):
         body = self.json_value()
         if not isinstance(body, dict):
             raise exception.BadRequest("The request body must be a JSON object.")
-        validation.validate(body, schema, self.version)
+        validation.validate(body, _declared("body", self.takes.body), self.version)
         return body
 
     def json_value(self, media_type: str = "application/json") -> Any:
@@ -105,11 +123,12 @@ class Request(falcon.Request):
             return self.stream
         return self.bounded_stream
 
-    def query(self, schema: Schema | Versioned[Schema]) -> dict[str, list[str]]:
-        """Return the query string's parameters, each with all its values, checked against the schema.
+    def query(self) -> dict[str, list[str]]:
+        """Return the query string's parameters, each with all its values, checked against the schema of ``takes``.
 
         :raises BadRequest: it is not UTF-8, or not what the schema asks for.
         """
+        schema = _declared("query", self.takes.query)
         parameters: dict[str, list[str]] = {}
         try:
             pairs = urllib.parse.parse_qsl(
@@ -121,7 +140,10 @@ class Request(falcon.Request):
             raise exception.BadRequest(f"Malformed query string: {_NO_NUL}")
         for key, value in pairs:
             parameters.setdefault(key, []).append(value)
+        self.query_is_read = True
         validation.validate(parameters, schema, self.version, "query parameters")
+        if self.version >= STRICT_QUERIES:
+            validation.refuse_unknown(parameters, schema, self.version)
         return parameters
 
 
@@ -138,26 +160,60 @@ def _has_nul(value: Any) -> bool:
     return False
 
 
+def _declared(what: str, schema: Schema | Versioned[Schema] | None) -> Schema | Versioned[Schema]:
+    if schema is None:
+        raise TypeError(f"The method reads a {what} that it does not declare: give it @takes({what}=...).")
+    return schema
+
+
+def takes(
+    body: Schema | Versioned[Schema] | None = None,
+    query: Schema | Versioned[Schema] | None = None,
+    *,
+    media_type: str = "application/json",
+    gives: str = "application/json",
+) -> Callable[[Method], Method]:
+    """Declare what a resource's method reads of a request: it gets no more than that, and the description says so.
+
+    :param body: what ``json_body`` accepts; {} stands for what the method reads by itself.
+    :param query: what ``query`` accepts.
+    :param media_type: the body's.
+    :param gives: the answer's, when all goes well.
+    """
+    declared = Takes(body, query, media_type, gives)
+
+    def decorate(method: Method) -> Method:
+        @functools.wraps(method)
+        def declaring(self: Any, req: Request, resp: falcon.Response, **ids: str) -> None:
+            req.takes = declared
+            method(self, req, resp, **ids)
+
+        declaring.takes = declared  # type: ignore[attr-defined]
+        return declaring  # type: ignore[return-value]  # as in _bounded()
+
+    return decorate
+
+
 def since(text: str) -> Callable[[Method], Method]:
     """Let a resource's method answer 404 below a microversion."""
-    bound = Version.parse(text)
-    return _bounded(lambda version: version >= bound)
+    return _bounded(Version.parse(text), microversion.MAXIMUM)
 
 
 def until(text: str) -> Callable[[Method], Method]:
     """Let a resource's method answer 404 above a microversion."""
-    bound = Version.parse(text)
-    return _bounded(lambda version: version <= bound)
+    return _bounded(microversion.MINIMUM, Version.parse(text))
 
 
-def _bounded(serves: Callable[[Version], bool]) -> Callable[[Method], Method]:
+def _bounded(first: Version, last: Version) -> Callable[[Method], Method]:
     def decorate(method: Method) -> Method:
         @functools.wraps(method)
         def checked(self: Any, req: Request, resp: falcon.Response, **ids: str) -> None:
-            if not serves(req.version):
+            if not first <= req.version <= last:
                 raise exception.NotFound(f"API version {req.version} is not supported on this method.")
             method(self, req, resp, **ids)
 
+        # What bounds() tells the description.
+        checked.bounds = (*getattr(method, "bounds", ()), (first, last))  # type: ignore[attr-defined]
         return checked  # type: ignore[return-value]  # wraps() keeps what Method promises; mypy cannot see it
 
     return decorate

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is attached to a server: volumes, of which there are none here, and its port on the built-in network.
+"""What is attached to a server: volumes and shares, of which there are none here, and its port on the built-in network.
 
 A server's port comes and goes with the server, so none can be attached or detached.
 """
@@ -12,7 +12,7 @@ import falcon
 
 from nova_lite import exception
 from nova_lite.api import server_lookup
-from nova_lite.api.request import Request
+from nova_lite.api.request import Request, since
 from nova_lite.api.services import Services
 from nova_lite.api.views import interfaces as views
 from nova_lite.db.instances import Instance
@@ -28,6 +28,74 @@ class VolumeAttachments:
         """List the server's volumes."""
         server_lookup.find(self._services, req, server_id, "os-volumes-attachments:index")
         resp.media = {"volumeAttachments": []}
+
+    def on_post(self, req: Request, resp: falcon.Response, server_id: str) -> NoReturn:
+        """Refuse to attach a volume."""
+        server_lookup.find(self._services, req, server_id, "os-volumes-attachments:create")
+        raise exception.NotImplementedHere(what="attaching volumes: there is no block storage service")
+
+
+class VolumeAttachment:
+    """/servers/{server_id}/os-volume_attachments/{volume_id}"""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    def on_get(self, req: Request, resp: falcon.Response, server_id: str, volume_id: str) -> NoReturn:
+        """Find that no volume is attached."""
+        self._none(req, server_id, volume_id, "show")
+
+    def on_put(self, req: Request, resp: falcon.Response, server_id: str, volume_id: str) -> NoReturn:
+        """Find that no volume is attached that could be swapped."""
+        self._none(req, server_id, volume_id, "update")
+
+    def on_delete(self, req: Request, resp: falcon.Response, server_id: str, volume_id: str) -> NoReturn:
+        """Find that no volume is attached."""
+        self._none(req, server_id, volume_id, "delete")
+
+    def _none(self, req: Request, server_id: str, volume_id: str, action: str) -> NoReturn:
+        row = server_lookup.find(self._services, req, server_id, f"os-volumes-attachments:{action}")
+        raise exception.NotFound(f"Instance {row.uuid} is not attached to volume {volume_id[:64]}.")
+
+
+class Shares:
+    """/servers/{server_id}/shares"""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    @since("2.97")
+    def on_get(self, req: Request, resp: falcon.Response, server_id: str) -> None:
+        """List the server's shares."""
+        server_lookup.find(self._services, req, server_id, "os-server-shares:index")
+        resp.media = {"shares": []}
+
+    @since("2.97")
+    def on_post(self, req: Request, resp: falcon.Response, server_id: str) -> NoReturn:
+        """Refuse to attach a share."""
+        server_lookup.find(self._services, req, server_id, "os-server-shares:create")
+        raise exception.NotImplementedHere(what="attaching shares: there is no shared file system service")
+
+
+class Share:
+    """/servers/{server_id}/shares/{share_id}"""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    @since("2.97")
+    def on_get(self, req: Request, resp: falcon.Response, server_id: str, share_id: str) -> NoReturn:
+        """Find that no share is attached."""
+        self._none(req, server_id, share_id, "show")
+
+    @since("2.97")
+    def on_delete(self, req: Request, resp: falcon.Response, server_id: str, share_id: str) -> NoReturn:
+        """Find that no share is attached."""
+        self._none(req, server_id, share_id, "delete")
+
+    def _none(self, req: Request, server_id: str, share_id: str, action: str) -> NoReturn:
+        row = server_lookup.find(self._services, req, server_id, f"os-server-shares:{action}")
+        raise exception.NotFound(f"Instance {row.uuid} is not attached to share {share_id[:64]}.")
 
 
 class Interfaces:
@@ -73,6 +141,9 @@ class Interface:
 
 ROUTES = [
     ("/servers/{server_id}/os-volume_attachments", VolumeAttachments),
+    ("/servers/{server_id}/os-volume_attachments/{volume_id}", VolumeAttachment),
+    ("/servers/{server_id}/shares", Shares),
+    ("/servers/{server_id}/shares/{share_id}", Share),
     ("/servers/{server_id}/os-interface", Interfaces),
     ("/servers/{server_id}/os-interface/{port_id}", Interface),
 ]

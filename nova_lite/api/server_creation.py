@@ -19,7 +19,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from nova_lite import exception, policy
-from nova_lite.api import image_lookup, server_fields, server_networks
+from nova_lite.api import image_lookup, personality, server_fields, server_networks
 from nova_lite.api.microversion import Version
 from nova_lite.api.request import Request
 from nova_lite.api.server_lookup import API
@@ -55,6 +55,7 @@ class Wishes:
     key_data: str | None = None
     group_id: int | None = None
     group_members: int = -1
+    injected_files: personality.Files = ()
 
 
 def new_instances(services: Services, req: Request, body: Body) -> NewInstances:
@@ -95,6 +96,7 @@ def new_instances(services: Services, req: Request, body: Body) -> NewInstances:
         key_name=server.get("key_name"),
         key_data=wishes.key_data,
         user_data=server.get("user_data"),
+        injected_files=wishes.injected_files,
         config_drive=boolean(server.get("config_drive", False))
         or image.properties.get("img_config_drive") == "mandatory",
         metadata=server.get("metadata", {}),
@@ -117,24 +119,25 @@ def read_wishes(
     """Read the flavor, the key pair and the group, and check what else needs the database.
 
     :raises BadRequest: one of them does not exist for the caller.
-    :raises QuotaExceeded: there are more metadata items than a server may have.
+    :raises QuotaExceeded: there are more metadata items or files than a server may have.
     """
     project_id = req.nova.project_id or ""
     flavor = _flavor(conn, req, str(server["flavorRef"]))
     _check_placement(conn, services, place)
     key_data = public_key(conn, req, server.get("key_name"))
     wanted = hints.get("group")
-    if not wanted and not server.get("metadata"):
+    if not wanted and not server.get("metadata") and not server.get("personality"):
         return Wishes(flavor, key_data)
-    limits = quotas.limits(conn, services.conf, project_id)
+    limits = quotas.limits(conn, services.conf, project_id, req.user_id)
     quotas.check_count("metadata_items", 0, limits["metadata_items"], len(server.get("metadata", ())))
+    files = personality.files(server, limits)
     if not wanted:
-        return Wishes(flavor, key_data)
+        return Wishes(flavor, key_data, injected_files=files)
     try:
         group = server_groups.get(conn, wanted[0].lower(), project_id)
     except exception.ServerGroupNotFound as error:
         raise exception.BadRequest(str(error))
-    return Wishes(flavor, key_data, group.id, limits["server_group_members"])
+    return Wishes(flavor, key_data, group.id, limits["server_group_members"], files)
 
 
 def _flavor(conn: sa.Connection, req: Request, flavorid: str) -> Flavor:
@@ -250,8 +253,6 @@ def _is_boot_from_image(device: Body) -> bool:
 def _refuse_other_services(server: Body) -> None:
     if server.get("block_device_mapping"):
         raise exception.BadRequest("This cloud has no volume service: block_device_mapping cannot be used.")
-    if server.get("personality"):
-        raise exception.BadRequest("This cloud does not inject files: leave out personality and use user_data instead.")
     if server.get("trusted_image_certificates"):
         raise exception.BadRequest("This cloud does not check image signatures: leave out trusted_image_certificates.")
     unknown = sorted({group.get("name", "") for group in server.get("security_groups", ())} - {"default", ""})

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from nova_lite import exception
 from nova_lite.api import server_lookup
-from nova_lite.api.request import Request
+from nova_lite.api.request import Request, takes
 from nova_lite.api.schemas import server_metadata as schemas
 from nova_lite.api.services import Services
 from nova_lite.db import instances, quotas
@@ -24,7 +24,7 @@ def _set(
     caller = server_lookup.caller(req)
 
     def unit(conn: sa.Connection) -> dict[str, str]:
-        limit = quotas.limits(conn, services.conf, row.project_id)["metadata_items"]
+        limit = quotas.limits(conn, services.conf, row.project_id, row.user_id)["metadata_items"]
         return instances.set_metadata(conn, row.uuid, caller, items, replace=replace, limit=limit)
 
     return services.db.write(unit)
@@ -41,14 +41,16 @@ class Metadata:
         row = server_lookup.find(self._services, req, server_id, "server-metadata:index")
         resp.media = {"metadata": json.loads(row.metadata)}
 
+    @takes(body=schemas.METADATA)
     def on_post(self, req: Request, resp: falcon.Response, server_id: str) -> None:
         """Add items, or change them."""
-        items = req.json_body(schemas.METADATA)["metadata"]
+        items = req.json_body()["metadata"]
         resp.media = {"metadata": _set(self._services, req, server_id, "create", items, replace=False)}
 
+    @takes(body=schemas.METADATA)
     def on_put(self, req: Request, resp: falcon.Response, server_id: str) -> None:
         """Put these items in the place of all others."""
-        items = req.json_body(schemas.METADATA)["metadata"]
+        items = req.json_body()["metadata"]
         resp.media = {"metadata": _set(self._services, req, server_id, "update_all", items, replace=True)}
 
 
@@ -66,9 +68,10 @@ class MetadataItem:
             raise exception.NotFound("Metadata item was not found")
         resp.media = {"meta": {key: items[key]}}
 
+    @takes(body=schemas.ITEM)
     def on_put(self, req: Request, resp: falcon.Response, server_id: str, key: str) -> None:
         """Add one item, or change it."""
-        items = req.json_body(schemas.ITEM)["meta"]
+        items = req.json_body()["meta"]
         if key not in items:
             raise exception.BadRequest("Request body and URI mismatch")
         _set(self._services, req, server_id, "update", items, replace=False)

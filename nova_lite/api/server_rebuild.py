@@ -10,7 +10,7 @@ import falcon
 import sqlalchemy as sa
 
 from nova_lite import exception
-from nova_lite.api import server_creation, server_fields, server_lookup
+from nova_lite.api import personality, server_creation, server_fields, server_lookup
 from nova_lite.api.request import Request
 from nova_lite.api.schemas import server_actions as schemas
 from nova_lite.api.services import Services
@@ -52,11 +52,14 @@ class ServerRebuild:
         """Return the columns that the body changes.
 
         :raises BadRequest: the user has no such key pair.
-        :raises QuotaExceeded: there are more metadata items than a server may have.
+        :raises QuotaExceeded: there are more metadata items or files than a server may have.
         """
         changes = server_fields.columns(value)
+        limits = quotas.limits(conn, self._services.conf, row.project_id, row.user_id)
+        # The old guest's files go with it.
+        files = personality.files(value, limits)
+        changes["injected_files"] = json.dumps(files) if files else None
         if "metadata" in value:
-            limits = quotas.limits(conn, self._services.conf, row.project_id)
             quotas.check_count("metadata_items", 0, limits["metadata_items"], len(value["metadata"]))
             changes["metadata"] = json.dumps(value["metadata"])
         if "key_name" in value:
@@ -66,8 +69,6 @@ class ServerRebuild:
 
 
 def _refuse_other_services(value: dict[str, Any]) -> None:
-    if value.get("personality"):
-        raise exception.BadRequest("This cloud does not inject files: leave out personality and use user_data instead.")
     if value.get("trusted_image_certificates"):
         raise exception.BadRequest("This cloud does not check image signatures: leave out trusted_image_certificates.")
     if boolean(value.get("preserve_ephemeral", False)):

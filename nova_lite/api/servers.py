@@ -9,7 +9,7 @@ from __future__ import annotations
 import falcon
 import sqlalchemy as sa
 
-from nova_lite import policy
+from nova_lite import exception, policy
 from nova_lite.api import (
     paging,
     server_attachments,
@@ -19,14 +19,16 @@ from nova_lite.api import (
     server_search,
     server_shelving,
 )
-from nova_lite.api.request import Request
+from nova_lite.api.request import Request, takes
 from nova_lite.api.schemas import servers as schemas
 from nova_lite.api.server_lookup import API
 from nova_lite.api.services import Services
 from nova_lite.api.validation import boolean
 from nova_lite.api.views import servers as views
-from nova_lite.db import instance_search, instances
+from nova_lite.db import instance_search, instances, zones
 from nova_lite.db.instances import Instance
+
+_PINNED = "pinned_availability_zone"
 
 
 class Servers:
@@ -35,10 +37,11 @@ class Servers:
     def __init__(self, services: Services) -> None:
         self._services = services
 
+    @takes(query=schemas.LIST)
     def on_get(self, req: Request, resp: falcon.Response) -> None:
         """List servers by id and name."""
         policy.authorize(req.nova, API + "servers:index")
-        query = req.query(schemas.LIST)
+        query = req.query()
         page = paging.page(query, self._services.conf.api.max_limit)
         try:
             filters = server_search.filters(req, query, self._services.conf, "index")
@@ -50,9 +53,10 @@ class Servers:
         last = rows[-1].uuid if rows else ""
         resp.media = {"servers": views.short_list(req, rows), **paging.next_links(req, "servers", rows, page, last)}
 
+    @takes(body=schemas.CREATE)
     def on_post(self, req: Request, resp: falcon.Response) -> None:
         """Create one server, or several alike."""
-        body = req.json_body(schemas.CREATE)
+        body = req.json_body()
         policy.authorize(req.nova, API + "servers:create")
         services, server = self._services, body["server"]
         new = server_creation.new_instances(services, req, body)
@@ -75,10 +79,11 @@ class ServersDetail:
     def __init__(self, services: Services) -> None:
         self._services = services
 
+    @takes(query=schemas.LIST)
     def on_get(self, req: Request, resp: falcon.Response) -> None:
         """List servers with all that there is to show of them."""
         policy.authorize(req.nova, API + "servers:detail")
-        query = req.query(schemas.LIST)
+        query = req.query()
         page = paging.page(query, self._services.conf.api.max_limit)
         try:
             filters = server_search.filters(req, query, self._services.conf, "detail")
@@ -111,18 +116,41 @@ class Server:
         row, facts = self._read(req, server_id)
         resp.media = {"server": views.show(req, row, facts)}
 
+    @takes(body=schemas.UPDATE)
     def on_put(self, req: Request, resp: falcon.Response, server_id: str) -> None:
         """Change a server's name and what else is only written down."""
-        changes = req.json_body(schemas.UPDATE)["server"]
+        changes = req.json_body()["server"]
         row = server_lookup.find(self._services, req, server_id, "servers:update")
         values = server_fields.columns(changes)
 
         def unit(conn: sa.Connection) -> tuple[Instance, views.Facts]:
+            if _PINNED in changes:
+                values["requested_zone"] = self._pinned(conn, instances.lock(conn, row.uuid), changes[_PINNED])
             changed = instances.update(conn, row.uuid, **values) if values else row
             return changed, server_lookup.read_facts(conn, self._services, req, [changed])
 
         changed, facts = self._services.db.write(unit)
         resp.media = {"server": views.updated(req, changed, facts)}
+
+    def _pinned(self, conn: sa.Connection, row: Instance, zone: str | None) -> str | None:
+        """Return the zone that a server is to be pinned to: the one that it is in, or none.
+
+        :raises Conflict: it is another one.
+        """
+        if zone is None or zone == row.requested_zone:
+            return zone
+        if row.requested_zone is not None:
+            raise exception.Conflict(
+                f"Server {row.uuid} is pinned to the availability zone {row.requested_zone}. Unpin it first, by "
+                "setting pinned_availability_zone to null."
+            )
+        default: str = self._services.conf.api.default_availability_zone
+        where = zones.by_host(conn, [row.host]).get(row.host, default) if row.host else None
+        if zone != where:
+            raise exception.Conflict(
+                f"Server {row.uuid} can only be pinned to the availability zone that it is in, which is {where}."
+            )
+        return zone
 
     def on_delete(self, req: Request, resp: falcon.Response, server_id: str) -> None:
         """Set out to delete a server."""

@@ -220,6 +220,23 @@ def validate(value: Any, schema: Schema | Versioned[Schema], version: Version, w
         raise exception.BadRequest(_sentence(error, what))
 
 
+def refuse_unknown(parameters: Schema, schema: Schema | Versioned[Schema], version: Version) -> None:
+    """Refuse query parameters that the schema does not name, even if it lets them pass.
+
+    :raises BadRequest: there are some.
+    """
+    plain = schema.at(version) if isinstance(schema, Versioned) else schema
+    unknown = sorted(set(parameters) - set((plain or {}).get("properties", ())))
+    if unknown:
+        raise exception.BadRequest(unknown_parameters(unknown))
+
+
+def unknown_parameters(names: list[str]) -> str:
+    """Say that there are no such query parameters."""
+    shown = ", ".join(name[:64] for name in names[:10])
+    return f"Additional query parameters are not allowed here: {shown}. Leave them out."
+
+
 def _sentence(error: Any, what: str) -> str:
     # The pattern in the message as it stands in the schema.
     reason = _shorten(error.message.replace(r"\\Z'", "$'"), 2 * _SHOWN)

@@ -36,7 +36,7 @@ class MetadataDrive(ConfigDrive):
     def files(self) -> dict[str, bytes]:
         """Return path below the drive's root -> content.
 
-        :raises BuildFailed: the user data are not base64.
+        :raises BuildFailed: the user data or a file are not base64.
         """
         content = {
             "meta_data.json": _json(self.meta_data()),
@@ -45,8 +45,13 @@ class MetadataDrive(ConfigDrive):
             "vendor_data2.json": _json({}),
         }
         if self._instance.user_data:
-            content["user_data"] = _decoded(self._instance.user_data)
-        return {f"openstack/{version}/{name}": data for version in VERSIONS for name, data in content.items()}
+            content["user_data"] = _decoded(self._instance.user_data, "its user data are")
+        injected = {
+            f"openstack/content/{number:04}": _decoded(data, "a file that is injected into it is")
+            for number, (_, data) in enumerate(self._instance.injected_files)
+        }
+        written = {f"openstack/{version}/{name}": data for version in VERSIONS for name, data in content.items()}
+        return {**written, **injected}
 
     def meta_data(self) -> dict[str, Any]:
         """Return the content of meta_data.json."""
@@ -66,6 +71,11 @@ class MetadataDrive(ConfigDrive):
                 if port.tag
             ],
         }
+        if instance.injected_files:
+            content["files"] = [
+                {"content_path": f"/content/{number:04}", "path": path}
+                for number, (path, _) in enumerate(instance.injected_files)
+            ]
         if instance.key_name and instance.key_data:
             content["public_keys"] = {instance.key_name: instance.key_data}
             content["keys"] = [{"name": instance.key_name, "type": "ssh", "data": instance.key_data}]
@@ -76,8 +86,8 @@ def _json(content: dict[str, Any]) -> bytes:
     return json.dumps(content, sort_keys=True).encode()
 
 
-def _decoded(user_data: str) -> bytes:
+def _decoded(text: str, what: str) -> bytes:
     try:
-        return base64.b64decode("".join(user_data.split()), validate=True)
+        return base64.b64decode("".join(text.split()), validate=True)
     except (binascii.Error, ValueError):
-        raise exception.BuildFailed(reason="its user data are not base64.") from None
+        raise exception.BuildFailed(reason=f"{what} not base64.") from None

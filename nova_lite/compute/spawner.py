@@ -66,6 +66,7 @@ class Spawner:
         """
         vifs, network_data, addresses = self._network.connect(instance)
         # Nothing else tells a guest its address.
-        if instance.config_drive or instance.ports or self._conf.compute.force_config_drive:
+        asked = instance.config_drive or instance.injected_files
+        if asked or instance.ports or self._conf.compute.force_config_drive:
             return vifs, MetadataDrive(instance, network_data), addresses
         return vifs, None, addresses

@@ -43,6 +43,7 @@ class Search:
     project_id: str | None = None
     is_public: bool | None = True
     disabled: bool | None = None
+    name: str | None = None
     min_ram: int = 0
     min_disk: int = 0
     sort_key: str = "flavorid"
@@ -89,6 +90,8 @@ def search(conn: sa.Connection, wanted: Search) -> list[Flavor]:
     statement = sa.select(*_COLUMNS).where(_public(wanted))
     if wanted.disabled is not None:
         statement = statement.where(flavors.c.disabled.is_(wanted.disabled))
+    if wanted.name is not None:
+        statement = statement.where(flavors.c.name == wanted.name)
     if wanted.min_ram:
         statement = statement.where(flavors.c.memory_mb >= wanted.min_ram)
     if wanted.min_disk:

@@ -77,11 +77,15 @@ class Listed(NamedTuple):
 
 
 _LISTED = (instances.c.uuid, instances.c.name)
-# user_data may be large, and only administrators are shown it; nobody is shown key_data in a list.
-_WITHOUT_DATA = tuple(
-    sa.null().label(column.name) if column.name in ("key_data", "user_data") else column for column in COLUMNS
-)
-_WITH_USER_DATA = tuple(sa.null().label("key_data") if column.name == "key_data" else column for column in COLUMNS)
+
+
+def _without(*names: str) -> tuple[sa.ColumnElement[Any], ...]:
+    return tuple(sa.null().label(column.name) if column.name in names else column for column in COLUMNS)
+
+
+# user_data may be large, and only administrators are shown it; nobody is shown key_data and files in a list.
+_WITHOUT_DATA = _without("key_data", "injected_files", "user_data")
+_WITH_USER_DATA = _without("key_data", "injected_files")
 
 
 def short(
@@ -103,7 +107,7 @@ def full(
     *,
     user_data: bool = False,
 ) -> list[Instance]:
-    """Return a page of whole rows, but for key_data and, unless it is asked for, user_data.
+    """Return a page of whole rows, but for key_data, injected_files and, unless it is asked for, user_data.
 
     :raises BadRequest: the marker names no instance, or a pattern is none.
     """

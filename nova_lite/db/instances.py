@@ -64,6 +64,7 @@ class Instance(NamedTuple):
     key_name: str | None
     key_data: str | None
     user_data: str | None
+    injected_files: str | None
     config_drive: bool
     metadata: str
     networks: str
@@ -129,6 +130,7 @@ class NewInstances:
     key_name: str | None = None
     key_data: str | None = None
     user_data: str | None = None
+    injected_files: tuple[tuple[str, str], ...] = ()
     config_drive: bool = False
     metadata: dict[str, str] = field(default_factory=dict)
     networks: tuple[objects.NetworkRequest, ...] = ()
@@ -175,7 +177,7 @@ def create(conn: sa.Connection, conf: cfg.ConfigOpts, new: NewInstances, caller:
         return _created_before(conn, new)
     if new.group_id is not None:
         _check_group(conn, new.group_id, new.group_members, len(new.uuids))
-    count = _reserve(conn, conf, new, caller.project_id)
+    count = _reserve(conn, conf, new, caller)
     conn.execute(_INSERT, [_values(new, place, caller, at) for place in range(count)])
     uuids = list(new.uuids[:count])
     if new.tags:
@@ -209,16 +211,19 @@ def _check_group(conn: sa.Connection, group_id: int, limit: int, wanted: int) ->
         raise exception.QuotaExceeded(resource="server_group_members", requested=wanted, used=used, limit=limit)
 
 
-def _reserve(conn: sa.Connection, conf: cfg.ConfigOpts, new: NewInstances, project_id: str) -> int:
+def _reserve(conn: sa.Connection, conf: cfg.ConfigOpts, new: NewInstances, caller: Caller) -> int:
     """Take quota for as many of the servers as it allows; return how many.
 
     How many fit is searched bit by bit: rare, and it needs no second reading of the limits.
     """
     vcpus, memory_mb = new.flavor.vcpus, new.flavor.memory_mb
 
+    def reserve(count: int) -> None:
+        quotas.reserve(conn, conf, caller.project_id, count, count * vcpus, count * memory_mb, caller.user_id)
+
     def fits(count: int) -> bool:
         try:
-            quotas.reserve(conn, conf, project_id, count, count * vcpus, count * memory_mb)
+            reserve(count)
         except exception.QuotaExceeded:
             return False
         return True
@@ -226,7 +231,7 @@ def _reserve(conn: sa.Connection, conf: cfg.ConfigOpts, new: NewInstances, proje
     most, count = len(new.uuids), min(new.min_count, len(new.uuids))
     if count < most and fits(most):
         return most
-    quotas.reserve(conn, conf, project_id, count, count * vcpus, count * memory_mb)
+    reserve(count)
     step = 1 << (most - count).bit_length()
     while step := step >> 1:
         if count + step < most and fits(step):
@@ -261,6 +266,7 @@ def _values(new: NewInstances, place: int, caller: Caller, at: datetime.datetime
         "key_name": new.key_name,
         "key_data": new.key_data,
         "user_data": new.user_data,
+        "injected_files": json.dumps(new.injected_files) if new.injected_files else None,
         "config_drive": new.config_drive,
         "metadata": json.dumps(new.metadata),
         "networks": msgspec.json.encode(new.networks).decode(),
@@ -544,9 +550,14 @@ def flavor_of(row: Instance) -> Flavor:
     return flavor_from(row.flavor)
 
 
+def image_from(text: str) -> Image | None:
+    """Read the image column: the image that an instance pinned."""
+    return _image_decoder.decode(text)
+
+
 def image_of(row: Instance) -> Image | None:
     """Return the image as it was when the instance was created."""
-    return _image_decoder.decode(row.image)
+    return image_from(row.image)
 
 
 def to_object(row: Instance, host: str | None = None, node: str | None = None) -> objects.Instance:
@@ -569,6 +580,7 @@ def to_object(row: Instance, host: str | None = None, node: str | None = None) -
         key_name=row.key_name,
         key_data=row.key_data,
         user_data=row.user_data,
+        injected_files=tuple((path, content) for path, content in json.loads(row.injected_files or "[]")),
         config_drive=bool(row.config_drive),
         launch_index=row.launch_index,
         networks=_networks_decoder.decode(row.networks),

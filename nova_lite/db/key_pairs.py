@@ -74,7 +74,7 @@ def create(
     """
     quotas.lock(conn, project_id)
     mine = sa.select(sa.func.count()).where(key_pairs.c.user_id == user_id)
-    limit = quotas.limits(conn, conf, project_id)["key_pairs"]
+    limit = quotas.limits(conn, conf, project_id, user_id)["key_pairs"]
     if conn.execute(mine.where(key_pairs.c.name == name)).scalar_one():
         raise exception.Conflict(f"Key pair '{name}' already exists.")
     quotas.check_count("key_pairs", conn.execute(mine).scalar_one(), limit)

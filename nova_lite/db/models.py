@@ -195,6 +195,8 @@ instances = _table(
     sa.Column("key_name", Name),
     sa.Column("key_data", Text),
     sa.Column("user_data", Text),
+    # JSON list of [path, content in base64]; they go to the guest on its config drive.
+    sa.Column("injected_files", Text),
     sa.Column("config_drive", sa.Boolean, nullable=False, default=False),
     sa.Column("metadata", Text, nullable=False),
     sa.Column("networks", Text, nullable=False),
@@ -445,6 +447,16 @@ console_tokens = _table(
 quota_limits = _table(
     "quota_limits",
     sa.Column("project_id", Name, primary_key=True),
+    sa.Column("resource", sa.String(64), primary_key=True),
+    sa.Column("limit", sa.Integer, nullable=False),
+    _updated(),
+)
+
+# What a single user of a project may have of it: within the project's limits, and below them.
+user_quota_limits = _table(
+    "user_quota_limits",
+    sa.Column("project_id", Name, primary_key=True),
+    sa.Column("user_id", Name, primary_key=True),
     sa.Column("resource", sa.String(64), primary_key=True),
     sa.Column("limit", sa.Integer, nullable=False),
     _updated(),

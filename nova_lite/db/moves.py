@@ -172,7 +172,7 @@ def begin(
     now_held = instances.flavor_of(before).resources
     more = flavor.resources.beyond(now_held) if flavor else Resources()
     if more.vcpus or more.memory_mb:
-        quotas.reserve(conn, conf, before.project_id, 0, more.vcpus, more.memory_mb)
+        quotas.reserve(conn, conf, before.project_id, 0, more.vcpus, more.memory_mb, before.user_id)
     row = instances.lock(conn, uuid)
     instances.check_lock(row, caller)
     instances.check_state(row, kind, vm_states, task_states)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quotas: the limits of projects, and what they use of them.
+"""Quotas: the limits of projects and of their users, and what they use of them.
 
 What is used of instances, cores and ram is counted in one row a project, which whoever takes or gives back locks: of
 two requests that ask for the last core, one gets it. Other resources are few, and are counted where they are, under
-the same lock.
+the same lock. A single user may have limits of their own within a project's; what such a user has is counted when it is
+asked for, under the project's lock as well.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from oslo_db import exception as db_exception
 
 from nova_lite import exception
 from nova_lite.db.clock import now
-from nova_lite.db.models import quota_limits, quota_usages
+from nova_lite.db.models import instances, quota_limits, quota_usages, user_quota_limits
 
 UNLIMITED = -1
 
@@ -52,10 +53,27 @@ class Usage:
 
 
 # Built once: every create passes here, and building a statement costs more than running it.
-_LIMITS = (
-    sa.select(quota_limits.c.resource, quota_limits.c.limit)
-    .where(quota_limits.c.project_id.in_((_DEFAULT_CLASS, sa.bindparam("project"))))
-    .order_by(quota_limits.c.project_id)
+_OF_CLASS, _OF_PROJECT, _OF_USER = range(3)
+_LIMITS = sa.union_all(
+    sa.select(
+        quota_limits.c.resource,
+        quota_limits.c.limit,
+        sa.case((quota_limits.c.project_id == _DEFAULT_CLASS, _OF_CLASS), else_=_OF_PROJECT).label("whose"),
+    ).where(quota_limits.c.project_id.in_((_DEFAULT_CLASS, sa.bindparam("project")))),
+    sa.select(
+        user_quota_limits.c.resource, user_quota_limits.c.limit, sa.literal(_OF_USER, literal_execute=True)
+    ).where(
+        user_quota_limits.c.project_id == sa.bindparam("project"), user_quota_limits.c.user_id == sa.bindparam("user")
+    ),
+).order_by("whose")
+_USAGE_OF_USER = sa.select(
+    sa.func.count(),
+    sa.func.coalesce(sa.func.sum(instances.c.vcpus), 0),
+    sa.func.coalesce(sa.func.sum(instances.c.memory_mb), 0),
+).where(
+    instances.c.project_id == sa.bindparam("project"),
+    instances.c.user_id == sa.bindparam("user"),
+    instances.c.deleted == 0,
 )
 _USAGE = sa.select(quota_usages.c.instances, quota_usages.c.cores, quota_usages.c.ram).where(
     quota_usages.c.project_id == sa.bindparam("project")
@@ -84,25 +102,52 @@ def defaults(conn: sa.Connection, conf: cfg.ConfigOpts) -> dict[str, int]:
     return limits(conn, conf, _DEFAULT_CLASS)
 
 
-def limits(conn: sa.Connection, conf: cfg.ConfigOpts, project_id: str) -> dict[str, int]:
-    """Return a project's limits by resource: its own, else the default class's, else the configured ones."""
-    found = {resource: int(conf.quota[resource]) for resource in RESOURCES}
-    found |= dict.fromkeys(NETWORK_RESOURCES, UNLIMITED)
-    # "" sorts first, so that a project's own limit comes last and wins.
-    for resource, limit in conn.execute(_LIMITS, {"project": project_id}):
-        if resource in found:
-            found[resource] = limit
-    return found
+def limits(conn: sa.Connection, conf: cfg.ConfigOpts, project_id: str, user_id: str | None = None) -> dict[str, int]:
+    """Return a project's limits by resource: its own, else the default class's, else the configured ones.
+
+    :param user_id: whose limits to return: their own in the project, else the project's.
+    """
+    of_project, of_user = _limits(conn, conf, project_id, user_id)
+    return {**of_project, **of_user}
 
 
-def set_limits(conn: sa.Connection, project_id: str, values: Mapping[str, int]) -> None:
-    """Give a project limits of its own; the others stay as they are."""
+def _limits(
+    conn: sa.Connection, conf: cfg.ConfigOpts, project_id: str, user_id: str | None
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Return a project's limits, and those that the user has of their own."""
+    of_project = {resource: int(conf.quota[resource]) for resource in RESOURCES}
+    of_project |= dict.fromkeys(NETWORK_RESOURCES, UNLIMITED)
+    of_user: dict[str, int] = {}
+    # The class's limits come first, so that a project's own one wins.
+    for resource, limit, whose in conn.execute(_LIMITS, {"project": project_id, "user": user_id or ""}):
+        if resource in of_project:
+            (of_user if whose == _OF_USER else of_project)[resource] = limit
+    return of_project, of_user
+
+
+def limits_of_other_users(conn: sa.Connection, project_id: str, user_id: str | None) -> dict[str, int]:
+    """Return, by resource, the sum of what a project's users but this one have as limits of their own."""
+    column = user_quota_limits.c
+    others = sa.and_(column.project_id == project_id, column.user_id != (user_id or ""), column.limit != UNLIMITED)
+    found = conn.execute(sa.select(column.resource, sa.func.sum(column.limit)).where(others).group_by(column.resource))
+    return {resource: int(limit) for resource, limit in found}
+
+
+def set_limits(conn: sa.Connection, project_id: str, values: Mapping[str, int], user_id: str | None = None) -> None:
+    """Give a project, or one of its users, limits of its own; the others stay as they are."""
     lock(conn, project_id)
-    mine = sa.and_(quota_limits.c.project_id == project_id, quota_limits.c.resource.in_(list(values)))
-    conn.execute(sa.delete(quota_limits).where(mine))
+    table, owner = _owned(project_id, user_id)
+    mine = [table.c[name] == value for name, value in owner.items()]
+    conn.execute(sa.delete(table).where(*mine, table.c.resource.in_(list(values))))
     if values:
-        rows = [{"project_id": project_id, "resource": r, "limit": limit} for r, limit in values.items()]
-        conn.execute(sa.insert(quota_limits), rows)
+        conn.execute(sa.insert(table), [{**owner, "resource": r, "limit": limit} for r, limit in values.items()])
+
+
+def _owned(project_id: str, user_id: str | None) -> tuple[sa.Table, dict[str, str]]:
+    """Return the table of limits, and the columns that say whose they are."""
+    if user_id is None:
+        return quota_limits, {"project_id": project_id}
+    return user_quota_limits, {"project_id": project_id, "user_id": user_id}
 
 
 def set_defaults(conn: sa.Connection, values: Mapping[str, int]) -> None:
@@ -110,15 +155,19 @@ def set_defaults(conn: sa.Connection, values: Mapping[str, int]) -> None:
     set_limits(conn, _DEFAULT_CLASS, values)
 
 
-def clear_limits(conn: sa.Connection, project_id: str) -> None:
-    """Take a project's own limits away."""
-    conn.execute(sa.delete(quota_limits).where(quota_limits.c.project_id == project_id))
+def clear_limits(conn: sa.Connection, project_id: str, user_id: str | None = None) -> None:
+    """Take the own limits of a project and of all its users away, or those of one user."""
+    if user_id is None:
+        conn.execute(sa.delete(quota_limits).where(quota_limits.c.project_id == project_id))
+    mine = [] if user_id is None else [user_quota_limits.c.user_id == user_id]
+    conn.execute(sa.delete(user_quota_limits).where(user_quota_limits.c.project_id == project_id, *mine))
 
 
-def usage(conn: sa.Connection, project_id: str) -> Usage:
-    """Return what a project uses, without locking it."""
-    row = conn.execute(_USAGE, {"project": project_id}).one_or_none()
-    return Usage(row[0], row[1], row[2]) if row else Usage()
+def usage(conn: sa.Connection, project_id: str, user_id: str | None = None) -> Usage:
+    """Return what a project uses, or one user of it, without locking it."""
+    statement = _USAGE if user_id is None else _USAGE_OF_USER
+    row = conn.execute(statement, {"project": project_id, "user": user_id}).one_or_none()
+    return Usage(int(row[0]), int(row[1]), int(row[2])) if row else Usage()
 
 
 def lock(conn: sa.Connection, project_id: str) -> Usage:
@@ -135,14 +184,30 @@ def lock(conn: sa.Connection, project_id: str) -> Usage:
     return Usage(row[0], row[1], row[2])
 
 
-def reserve(conn: sa.Connection, conf: cfg.ConfigOpts, project_id: str, instances: int, cores: int, ram: int) -> None:
+def reserve(
+    conn: sa.Connection,
+    conf: cfg.ConfigOpts,
+    project_id: str,
+    instances: int,
+    cores: int,
+    ram: int,
+    user_id: str | None = None,
+) -> None:
     """Take quota for servers that are about to be written in this transaction.
 
+    :param user_id: whose servers they will be; None if no user's limits are to be minded.
     :raises QuotaExceeded: naming each resource of which there is not enough; nothing is taken.
     """
     used = lock(conn, project_id)
-    allowed = limits(conn, conf, project_id)
+    of_project, of_user = _limits(conn, conf, project_id, user_id)
     asked = {"instances": instances, "cores": cores, "ram": ram}
+    _check(asked, used, of_project)
+    if any(of_user.get(resource, UNLIMITED) != UNLIMITED for resource in asked):
+        _check(asked, usage(conn, project_id, user_id), {**of_project, **of_user})
+    _add(conn, project_id, instances, cores, ram)
+
+
+def _check(asked: Mapping[str, int], used: Usage, allowed: Mapping[str, int]) -> None:
     short = [
         resource
         for resource, amount in asked.items()
@@ -155,7 +220,6 @@ def reserve(conn: sa.Connection, conf: cfg.ConfigOpts, project_id: str, instance
             used=", ".join(str(getattr(used, r)) for r in short),
             limit=", ".join(str(allowed[r]) for r in short),
         )
-    _add(conn, project_id, instances, cores, ram)
 
 
 def release(conn: sa.Connection, project_id: str, instances: int, cores: int, ram: int) -> None:

@@ -27,7 +27,9 @@ from nova_lite.objects.image_needs import ImageNeeds
 
 _VM_STATES = (states.ACTIVE, states.STOPPED, states.ERROR)
 # Columns that describe the guest: what they were is written back if the guest stays as it was.
-_OF_THE_GUEST = ("image_ref", "image", "hostname", "key_name", "key_data", "user_data", "metadata")
+_OF_THE_GUEST = (
+    *("image_ref", "image", "hostname", "key_name", "key_data", "user_data", "injected_files", "metadata"),
+)
 
 
 def begin(conn: sa.Connection, uuid: str, caller: Caller, image: Image, changes: Mapping[str, Any]) -> str:

@@ -82,8 +82,11 @@ def largest(conn: sa.Connection, project_id: str) -> int:
     return int(conn.execute(sa.select(sa.func.max(sizes.c.size))).scalar_one() or 0)
 
 
-def count(conn: sa.Connection, project_id: str) -> int:
-    return conn.execute(sa.select(sa.func.count()).where(server_groups.c.project_id == project_id)).scalar_one()
+def count(conn: sa.Connection, project_id: str, user_id: str | None = None) -> int:
+    """Count the groups of a project, or of one user of it."""
+    mine = [] if user_id is None else [server_groups.c.user_id == user_id]
+    counted = sa.select(sa.func.count()).where(server_groups.c.project_id == project_id, *mine)
+    return conn.execute(counted).scalar_one()
 
 
 def create(
@@ -104,7 +107,10 @@ def create(
     quotas.lock(conn, project_id)
     if conn.execute(sa.select(server_groups.c.id).where(server_groups.c.uuid == group_uuid)).first():
         return get(conn, group_uuid)
-    quotas.check_count("server_groups", count(conn, project_id), quotas.limits(conn, conf, project_id)["server_groups"])
+    of_project = quotas.limits(conn, conf, project_id)["server_groups"]
+    of_user = quotas.limits(conn, conf, project_id, user_id)["server_groups"]
+    quotas.check_count("server_groups", count(conn, project_id), of_project)
+    quotas.check_count("server_groups", count(conn, project_id, user_id), of_user)
     conn.execute(
         sa.insert(server_groups).values(
             uuid=group_uuid,

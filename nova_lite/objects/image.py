@@ -38,7 +38,8 @@ class CatalogueSearch:
     """Which images to list, the newest first.
 
     attributes are name, min_disk and min_ram, properties the free ones; the images have all of these values, and one of
-    the statuses if any are given. changed_since is a time as in an entry. marker is the id of the last image that was listed before.
+    the statuses if any are given. changed_since is a time as in an entry. marker is the id of the last image that was
+    listed before.
     """
 
     attributes: dict[str, str] = field(default_factory=dict)

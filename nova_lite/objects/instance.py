@@ -80,7 +80,8 @@ class NetworkRequest:
 class Instance:
     """All that a compute service is told of a server; it has no other source.
 
-    user_data is base64 as the user gave it. image is None only for a server without one.
+    user_data is base64 as the user gave it; injected_files are pairs of a path and its content in base64. image is None
+    only for a server without one.
     """
 
     uuid: str
@@ -97,6 +98,7 @@ class Instance:
     key_name: str | None = None
     key_data: str | None = None
     user_data: str | None = None
+    injected_files: tuple[tuple[str, str], ...] = ()
     config_drive: bool = False
     launch_index: int = 0
     networks: tuple[NetworkRequest, ...] = ()

@@ -12,12 +12,17 @@ from tests.fixtures import openstack
 from tests.fixtures.cloud import Cloud
 from tests.fixtures.openstack import Glance, Keystone
 
+#: The name of the network that servers are on.
+NETWORK = "tempest"
 _PATIENCE = 60.0
 
 
 @dataclass(frozen=True)
 class Login:
-    """How the administrator of a cloud logs in at its Keystone; hypervisor_type is what its hosts say they have."""
+    """How the administrator of a cloud logs in at its Keystone.
+
+    hypervisor_type is what the cloud's hosts say they have, network the name of the one that servers are on.
+    """
 
     auth_url: str
     user: str
@@ -25,6 +30,7 @@ class Login:
     project: str
     region: str
     hypervisor_type: str
+    network: str
 
 
 @contextlib.contextmanager
@@ -40,10 +46,13 @@ def running(directory: Path) -> Iterator[Login]:
         keystone.add_user("nova", "service", "admin")
         cloud = Cloud(directory, f"sqlite:///{directory}/nova-lite.sqlite", "fake://", _settings(keystone))
         keystone.add_endpoint("compute", "nova", f"{cloud.url}/v2.1")
+        keystone.add_endpoint("network", "neutron", f"{cloud.url}/network")
         stack.callback(cloud.stop)
         process = cloud.start("all-in-one")
         process.wait_until_started(_PATIENCE)
-        yield Login(keystone.auth_url, openstack.ADMIN, openstack.PASSWORD, openstack.ADMIN, openstack.REGION, "fake")
+        yield Login(
+            keystone.auth_url, openstack.ADMIN, openstack.PASSWORD, openstack.ADMIN, openstack.REGION, "fake", NETWORK
+        )
 
 
 def _settings(keystone: Keystone) -> dict[str, dict[str, str]]:
@@ -63,6 +72,7 @@ def _settings(keystone: Keystone) -> dict[str, dict[str, str]]:
             "server_groups": "10",
             "server_group_members": "10",
         },
+        "network": {"driver": "fake", "subnet": "10.20.0.0/16", "name": NETWORK},
         "auth": {"strategy": "keystone"},
         "keystone_authtoken": {**login, "www_authenticate_uri": keystone.auth_url},
         "image": {"driver": "glance"},

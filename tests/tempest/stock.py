@@ -83,7 +83,7 @@ def _settings(directory: Path, accounts: Path, login: Login, prepared: Prepared)
         "service_available": {
             "nova": "true",
             "glance": "true",
-            "neutron": "false",
+            "neutron": "true",
             "cinder": "false",
             "swift": "false",
             "horizon": "false",
@@ -99,6 +99,7 @@ def _settings(directory: Path, accounts: Path, login: Login, prepared: Prepared)
             "build_interval": "1",
             "build_timeout": "120",
             "shelved_offload_time": "0",
+            "fixed_network_name": login.network,
             "hypervisor_type": login.hypervisor_type,
         },
         "compute-feature-enabled": {

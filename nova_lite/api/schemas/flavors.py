@@ -12,6 +12,7 @@ from nova_lite.api.validation import (
     NON_NEGATIVE_INTEGER,
     PAGE,
     POSITIVE_INTEGER,
+    QUERY_STRING,
     Schema,
     multi,
     obj,
@@ -46,10 +47,16 @@ _CREATE: Schema = {
 }
 _REQUIRED = ("name", "ram", "vcpus", "disk")
 
+
+def _without(name: str, properties: Schema) -> Schema:
+    return {key: value for key, value in properties.items() if key != name}
+
+
 CREATE = Versioned(
     {
         "2.1": wrapped("flavor", _CREATE, _REQUIRED),
         "2.55": wrapped("flavor", {**_CREATE, "description": _DESCRIPTION}, _REQUIRED),
+        "2.102": wrapped("flavor", {**_without("rxtx_factor", _CREATE), "description": _DESCRIPTION}, _REQUIRED),
     }
 )
 UPDATE = wrapped("flavor", {"description": _DESCRIPTION}, ("description",))
@@ -58,7 +65,14 @@ _SEARCH: Schema = {
     **PAGE,
     **{name: multi({"type": "string"}) for name in ("is_public", "minRam", "minDisk", "sort_key", "sort_dir")},
 }
-LIST = Versioned({"2.1": query_of(_SEARCH), "2.75": query_of(_SEARCH, strict=True)})
+_SEARCH_2102: Schema = {**_SEARCH, "name": multi(QUERY_STRING)}
+LIST = Versioned(
+    {
+        "2.1": query_of(_SEARCH),
+        "2.75": query_of(_SEARCH, strict=True),
+        "2.102": query_of(_SEARCH_2102, strict=True),
+    }
+)
 
 _SPEC_NAME = r"^[a-zA-Z0-9\-_:. ]{1,255}$"
 _SPEC_VALUE: Schema = {"type": ["string", "number"], "maxLength": 255}

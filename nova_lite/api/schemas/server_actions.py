@@ -100,8 +100,6 @@ RESCUE = v.obj(
 )
 
 SHELVE = bare("shelve")
-# None is no zone: a server that was pinned to one is not any more.
-_ZONE: Schema = {"oneOf": [v.NAME, {"type": "null"}]}
 UNSHELVE = Versioned(
     {
         "2.1": bare("unshelve"),
@@ -113,7 +111,7 @@ UNSHELVE = Versioned(
             {
                 "unshelve": {
                     "oneOf": [
-                        v.obj({"availability_zone": _ZONE, "host": v.HOSTNAME}, minProperties=1),
+                        v.obj({"availability_zone": servers.ZONE, "host": v.HOSTNAME}, minProperties=1),
                         {"type": "null"},
                     ]
                 }

@@ -8,6 +8,9 @@ from nova_lite.api.microversion import Versioned
 from nova_lite.api.validation import Schema
 
 # A space at the end is refused, which Nova lets through: databases do not tell "a" from "a " in a key.
+#: None is no zone: a server that was pinned to one is not any more.
+ZONE: Schema = {"oneOf": [v.NAME, {"type": "null"}]}
+
 TAG: Schema = {"type": "string", "minLength": 1, "maxLength": 60, "pattern": r"^[^,/]*[^,/\s]$"}
 MAX_TAGS = 50
 TAG_LIST: Schema = {"type": "array", "items": TAG, "maxItems": MAX_TAGS}
@@ -29,7 +32,10 @@ IPV6: Schema = {"type": "string", "format": "ipv6"}
 USER_DATA: Schema = {"type": "string", "format": "base64", "maxLength": 65535}
 PERSONALITY: Schema = {
     "type": "array",
-    "items": v.obj({"path": {"type": "string"}, "contents": {"type": "string", "format": "base64"}}),
+    "items": v.obj(
+        {"path": {"type": "string", "minLength": 1}, "contents": {"type": "string", "format": "base64"}},
+        ("path", "contents"),
+    ),
 }
 _SHORT: Schema = {"type": "string", "maxLength": 255}
 
@@ -173,6 +179,7 @@ UPDATE = Versioned(
         "2.19": v.wrapped("server", _UPDATE_219),
         "2.90": v.wrapped("server", {**_UPDATE_219, "hostname": HOSTNAME}),
         "2.94": v.wrapped("server", {**_UPDATE_219, "hostname": FQDN}),
+        "2.104": v.wrapped("server", {**_UPDATE_219, "hostname": FQDN, "pinned_availability_zone": ZONE}),
     }
 )
 

@@ -13,6 +13,7 @@ from nova_lite.objects.flavor import Flavor
 _DESCRIPTION = Version(2, 55)
 _EXTRA_SPECS = Version(2, 61)
 _SWAP_IS_A_NUMBER = Version(2, 75)
+_WITHOUT_LEFTOVERS = Version(2, 102)
 
 
 def summary(req: Request, flavor: Flavor) -> dict[str, Any]:
@@ -34,11 +35,11 @@ def detail(req: Request, flavor: Flavor, with_extra_specs: bool = True) -> dict[
         "disk": flavor.root_gb,
         "swap": flavor.swap_mb if flavor.swap_mb or req.version >= _SWAP_IS_A_NUMBER else "",
         "OS-FLV-EXT-DATA:ephemeral": flavor.ephemeral_gb,
-        "OS-FLV-DISABLED:disabled": flavor.disabled,
         "vcpus": flavor.vcpus,
         "os-flavor-access:is_public": flavor.is_public,
-        "rxtx_factor": flavor.rxtx_factor,
     }
+    if req.version < _WITHOUT_LEFTOVERS:
+        shown |= {"OS-FLV-DISABLED:disabled": flavor.disabled, "rxtx_factor": flavor.rxtx_factor}
     if with_extra_specs and req.version >= _EXTRA_SPECS:
         shown["extra_specs"] = flavor.extra_specs
     return shown

@@ -15,7 +15,7 @@ from nova_lite.api.microversion import Version
 from nova_lite.api.request import Request
 from nova_lite.api.views import links
 from nova_lite.db.instance_search import Listed
-from nova_lite.db.instances import Instance, flavor_from
+from nova_lite.db.instances import Instance, flavor_from, image_from
 from nova_lite.objects import instance as states
 
 LOCKED = Version(2, 9)
@@ -31,6 +31,18 @@ LOCKED_REASON = Version(2, 73)
 UNIFORM_BODIES = Version(2, 75)
 HOSTNAME = Version(2, 90)
 PINNED_ZONE = Version(2, 96)
+IMAGE_PROPERTIES = Version(2, 98)
+SCHEDULER_HINTS = Version(2, 100)
+
+# The properties of images that mean something to hosts and schedulers begin so, or are older than this custom.
+_PROPERTY_PREFIXES = ("hw_", "img_", "os_")
+_OLD_PROPERTIES = frozenset(
+    (
+        *("architecture", "owner_id", "vmware_disktype", "vmware_image_version", "vmware_ostype", "auto_disk_config"),
+        *("ipxe_boot", "vmware_linked_clone", "cache_in_nova", "vm_mode", "mappings", "block_device_mapping", "bdm_v2"),
+        *("root_device_name", "hypervisor_version_requires", "hypervisor_type", "traits_required"),
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +116,15 @@ def detail(req: Request, row: Instance, facts: Facts) -> dict[str, Any]:
             server["host_status"] = status
     if req.version >= PINNED_ZONE:
         server["pinned_availability_zone"] = row.requested_zone
+    if req.version >= SCHEDULER_HINTS:
+        server["scheduler_hints"] = _hints(row)
     return server
+
+
+def _hints(row: Instance) -> dict[str, Any]:
+    """Show the hints that the server was created with; of those that are lists, the ones of a single part are that."""
+    found: dict[str, list[str]] = json.loads(row.scheduler_hints)
+    return {name: given[0] if len(given) == 1 else given for name, given in found.items()}
 
 
 def show(req: Request, row: Instance, facts: Facts) -> dict[str, Any]:
@@ -150,7 +170,7 @@ def core(req: Request, row: Instance, facts: Facts, extended_addresses: bool = T
         "user_id": row.user_id,
         "metadata": json.loads(row.metadata) if row.metadata != "{}" else {},
         "hostId": host_id(row.project_id, row.host),
-        "image": _image(req, row.image_ref),
+        "image": _image(req, row),
         "flavor": _flavor(req, row, facts),
         "created": links.utc(row.created_at),
         "updated": links.utc(row.updated_at),
@@ -190,10 +210,24 @@ def addresses(row: Instance, extended: bool) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def _image(req: Request, image_ref: str | None) -> dict[str, Any] | str:
-    if not image_ref:
+def _image(req: Request, row: Instance) -> dict[str, Any] | str:
+    if not row.image_ref:
         return ""
-    return {"id": image_ref, "links": [links.resource(req, "images", image_ref)[1]]}
+    shown: dict[str, Any] = {"id": row.image_ref, "links": [links.resource(req, "images", row.image_ref)[1]]}
+    if req.version >= IMAGE_PROPERTIES:
+        shown["properties"] = _image_properties(row.image)
+    return shown
+
+
+@functools.lru_cache(maxsize=1024)
+def _image_properties(text: str) -> dict[str, str]:
+    """Show the properties of a pinned image that are not only words; servers of a list share few images."""
+    image = image_from(text)
+    return {
+        name: value
+        for name, value in (image.properties if image else {}).items()
+        if name.startswith(_PROPERTY_PREFIXES) or name in _OLD_PROPERTIES
+    }
 
 
 def _flavor(req: Request, row: Instance, facts: Facts) -> dict[str, Any]:

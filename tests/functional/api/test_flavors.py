@@ -149,3 +149,21 @@ def test_delete(api: WholeAPI) -> None:
 
     assert api.ask("DELETE", "/v2.1/flavors/a").status_code == 202
     assert api.ask("DELETE", "/v2.1/flavors/a").status_code == 404
+
+
+def test_flavors_from_2_102_on(api: WholeAPI) -> None:
+    small, large = _create(api, "small"), _create(api, "large")
+
+    def listed(query: str, version: str = "2.102") -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = api.good("GET", f"/v2.1/flavors/detail?{query}", version=version)["flavors"]
+        return found
+
+    assert [one["id"] for one in listed("name=large")] == [large["id"]]
+    assert listed("name=larg") == []
+    gone = {"rxtx_factor", "OS-FLV-DISABLED:disabled"}
+    assert set(listed("", "2.101")[0]) - set(listed("")[0]) == gone
+    assert not gone & set(api.good("GET", f"/v2.1/flavors/{small['id']}", version="2.102")["flavor"])
+    assert api.ask("GET", "/v2.1/flavors?name=large", version="2.101").status_code == 400
+    body = {"flavor": {"name": "x", "vcpus": 1, "ram": 1, "disk": 0, "rxtx_factor": 1.0}}
+    assert api.ask("POST", "/v2.1/flavors", body, version="2.102").status_code == 400
+    assert api.ask("POST", "/v2.1/flavors", body, version="2.101").status_code == 200

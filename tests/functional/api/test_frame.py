@@ -52,7 +52,7 @@ def test_microversion_is_2_1_unless_asked_for(api: WholeAPI) -> None:
     assert api.ask("GET", "/v2.1/flavors", version=None).headers["OpenStack-API-Version"] == "compute 2.1"
 
 
-@pytest.mark.parametrize(("asked", "status"), [("2.97", 406), ("3.0", 406), ("2.0", 406), ("x", 400), ("2.1.1", 400)])
+@pytest.mark.parametrize(("asked", "status"), [("2.105", 406), ("3.0", 406), ("2.0", 406), ("x", 400), ("2.1.1", 400)])
 def test_microversion_that_is_not_served(api: WholeAPI, asked: str, status: int) -> None:
     answer = api.ask("GET", "/v2.1/flavors", version=asked)
 
@@ -259,3 +259,19 @@ def test_member_may_not_do_what_is_the_administrators(api: WholeAPI) -> None:
         assert answer.status_code == 403, path
         assert answer.json["forbidden"]["message"].startswith("Policy doesn't allow os_compute_api:")
     assert api.count(models.flavors) == 0
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["flavors", "flavors/none/os-extra_specs", "os-aggregates", "os-availability-zone", "os-keypairs", "extensions",
+     "servers/detail", "os-server-groups", "os-services", "os-migrations", "os-simple-tenant-usage", "limits"],
+)  # fmt: skip
+def test_unknown_query_parameters_are_refused_everywhere_from_2_102_on(api: WholeAPI, path: str) -> None:
+    query = "limit=1&colour=red" if path == "flavors" else "colour=red"
+    refused = api.ask("GET", f"/v2.1/{path}?{query}", version="2.102")
+    expected = 404 if "none" in path else 400
+    assert refused.status_code == expected, refused.text
+    if expected == 400:
+        assert "colour" in refused.json["badRequest"]["message"]
+    if path in ("os-aggregates", "os-availability-zone", "extensions"):
+        assert api.ask("GET", f"/v2.1/{path}?{query}", version="2.101").status_code == 200

@@ -453,6 +453,8 @@ def test_the_audit_log_tells_of_every_host_that_it_has_not_run(api: WholeAPI) ->
     assert set(api.good("GET", path)["instance_usage_audit_logs"]) == set(log)
     exactly = api.good("GET", f"{path}/2026-03-01%2000:00:00.0")["instance_usage_audit_log"]
     assert exactly["period_ending"] == "2026-02-01 00:00:00"
+    whole = api.good("GET", f"{path}/2026-03-02%2000:00:00")["instance_usage_audit_log"]
+    assert whole["period_ending"] == "2026-03-01 00:00:00"
     assert api.ask("GET", f"{path}/yesterday").status_code == 400
     assert api.ask("GET", f"{path}/0001-01-01%2000:00:00.0").status_code == 400
     assert api.ask("GET", path, user="alice").status_code == 403

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from nova_lite import exception
 from nova_lite.db import models, quotas
 from tests.fixtures.whole_api import WholeAPI
 
@@ -150,3 +151,66 @@ def test_extensions(api: WholeAPI) -> None:
     assert "os-keypairs" in aliases
     assert api.good("GET", "/v2.1/extensions/os-keypairs")["extension"]["alias"] == "os-keypairs"
     assert api.ask("GET", "/v2.1/extensions/none").status_code == 404
+
+
+def _user_path(api: WholeAPI, user: str = "alice", more: str = "") -> str:
+    return f"{_path(api)}{more}?user_id={api.user[user]}"
+
+
+def test_a_user_has_the_projects_limits_until_there_are_own_ones(api: WholeAPI) -> None:
+    api.good("PUT", _path(api), {"quota_set": {"cores": 10}})
+
+    assert api.good("GET", _user_path(api), user="alice")["quota_set"]["cores"] == 10
+    changed = api.good("PUT", _user_path(api), {"quota_set": {"cores": 4}})["quota_set"]
+    assert (changed["cores"], changed["ram"], "id" in changed) == (4, 51200, False)
+    assert api.good("GET", _user_path(api))["quota_set"]["cores"] == 4
+    assert api.good("GET", _path(api))["quota_set"]["cores"] == 10
+    assert api.good("GET", _user_path(api, "bob"))["quota_set"]["cores"] == 10
+    api.add_host("h1")
+    api.add_instance(ONE, user_id=api.user["alice"], vcpus=3)
+    detail = api.good("GET", _user_path(api, more="/detail"))["quota_set"]
+    assert (detail["cores"], detail["instances"]["in_use"]) == ({"limit": 4, "in_use": 3, "reserved": 0}, 1)
+
+    assert api.ask("DELETE", _user_path(api)).status_code == 202
+    assert api.good("GET", _user_path(api))["quota_set"]["cores"] == 10
+    api.good("PUT", _user_path(api), {"quota_set": {"cores": 4}})
+    assert api.ask("DELETE", _path(api)).status_code == 202
+    assert api.good("GET", _user_path(api))["quota_set"]["cores"] == 20
+
+
+def test_users_get_no_more_than_their_project_has(api: WholeAPI) -> None:
+    def set_cores(path: str, cores: int, **more: Any) -> int:
+        return int(api.ask("PUT", path, {"quota_set": {"cores": cores, **more}}).status_code)
+
+    assert set_cores(_user_path(api), 21) == 400
+    assert set_cores(_user_path(api), -1) == 400
+    assert set_cores(_user_path(api), 15) == 200
+    assert set_cores(_user_path(api, "bob"), 6) == 400
+    assert set_cores(_user_path(api, "bob"), 5) == 200
+    assert set_cores(_path(api), 19) == 400
+    assert set_cores(_user_path(api, "bob"), 6, force=True) == 200
+    api.add_host("h1")
+    api.add_instance(ONE, user_id=api.user["alice"], vcpus=3)
+    assert set_cores(_user_path(api), 2) == 400
+    assert set_cores(_user_path(api), 3) == 200
+    assert api.ask("PUT", _user_path(api), {"quota_set": {"cores": 1}}, user="alice").status_code == 403
+
+
+def test_a_users_own_limit_is_kept_to(api: WholeAPI) -> None:
+    project, alice, bob = api.project["blue"], api.user["alice"], api.user["bob"]
+    api.good("PUT", _user_path(api), {"quota_set": {"cores": 4, "server_groups": 1, "key_pairs": 0}})
+    api.add_host("h1")
+    api.add_instance(ONE, user_id=alice, vcpus=3)
+
+    def reserve(user: str, cores: int) -> None:
+        api.db.write(lambda conn: quotas.reserve(conn, api.conf, project, 1, cores, 1, user))
+
+    with pytest.raises(exception.QuotaExceeded, match="cores: Requested 2, but already used 3 of 4"):
+        reserve(alice, 2)
+    reserve(alice, 1)
+    reserve(bob, 10)
+    group = {"server_group": {"name": "g", "policy": "affinity"}}
+    assert api.ask("POST", "/v2.1/os-server-groups", group, user="alice").status_code == 200
+    assert api.ask("POST", "/v2.1/os-server-groups", group, user="alice").status_code == 403
+    pair = {"keypair": {"name": "k"}}
+    assert api.ask("POST", "/v2.1/os-keypairs", pair, user="alice", version="2.91").status_code == 403

@@ -93,7 +93,7 @@ def test_missing_schema_is_refused_with_what_to_run(database: Database) -> None:
 def test_older_schema_is_refused_with_what_to_run(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     migration.sync(database)
     monkeypatch.setattr(migration, "expected_version", lambda: "9999")
-    with pytest.raises(exception.DatabaseUnavailable, match="version 0006, older than 9999.* run nova-lite-manage"):
+    with pytest.raises(exception.DatabaseUnavailable, match="version 0007, older than 9999.* run nova-lite-manage"):
         migration.check(database)
 
 

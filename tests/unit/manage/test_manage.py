@@ -61,7 +61,7 @@ def test_the_command_is_there(config_file: Path) -> None:
         text=True,
         timeout=60,
     )
-    assert (shown.returncode, shown.stdout, shown.stderr) == (0, "none (expected: 0006)\n", "")
+    assert (shown.returncode, shown.stdout, shown.stderr) == (0, "none (expected: 0007)\n", "")
 
 
 def _error(result: Result) -> str:
@@ -72,10 +72,10 @@ def _error(result: Result) -> str:
 
 class TestDb:
     def test_sync_makes_the_schema_and_may_be_repeated(self, manage: Manage) -> None:
-        assert manage("db", "version").stdout == "none (expected: 0006)\n"
-        assert manage("db", "sync").stdout == "The schema has version 0006 (before: none).\n"
-        assert manage("db", "sync").stdout == "The schema has version 0006 already.\n"
-        assert manage("db", "version").stdout == "0006 (expected: 0006)\n"
+        assert manage("db", "version").stdout == "none (expected: 0007)\n"
+        assert manage("db", "sync").stdout == "The schema has version 0007 (before: none).\n"
+        assert manage("db", "sync").stdout == "The schema has version 0007 already.\n"
+        assert manage("db", "version").stdout == "0007 (expected: 0007)\n"
 
     def test_a_database_that_does_not_answer_is_one_line_without_the_password(
         self, manage: Manage, config_file: Path

@@ -68,6 +68,18 @@ def test_versions_hold_the_same() -> None:
     assert files["openstack/latest/meta_data.json"] == files["openstack/2018-08-27/meta_data.json"]
 
 
+def test_files_that_the_user_injects_are_there_once_with_their_paths() -> None:
+    contents = [(path, base64.b64encode(data).decode()) for path, data in (("/etc/motd", b"hello"), ("b", b""))]
+    drive = MetadataDrive(instance(injected_files=tuple(contents)))
+
+    assert drive.meta_data()["files"] == [
+        {"content_path": "/content/0000", "path": "/etc/motd"},
+        {"content_path": "/content/0001", "path": "b"},
+    ]
+    files = drive.files()
+    assert (files["openstack/content/0000"], files["openstack/content/0001"]) == (b"hello", b"")
+
+
 def test_user_data_that_are_not_base64_fail_the_build() -> None:
     with pytest.raises(exception.BuildFailed, match="base64"):
         MetadataDrive(instance(user_data="!!!")).files()

@@ -250,11 +250,36 @@ def test_malformed_bodies_are_refused(api: ServerAPI, body: bytes, status: int) 
     assert _nothing_stored(api)
 
 
-def test_personality_is_accepted_only_if_it_asks_for_nothing(api: ServerAPI) -> None:
+def test_files_go_to_the_guest_with_the_server(api: ServerAPI) -> None:
+    given = [{"path": "/etc/motd", "contents": "aGVs\nbG8="}, {"path": "b", "contents": ""}]
+
+    server_id = api.create(version="2.56", personality=given)
+
+    row = api.db.read(lambda conn: instances.get(conn, server_id))
+    assert instances.to_object(row).injected_files == (("/etc/motd", "aGVsbG8="), ("b", ""))
     assert api.create(version="2.56", personality=[])
-    answer = api.call("POST", "/servers", create_body(personality=[{"path": "/x", "contents": ""}]), version="2.56")
+
+
+@pytest.mark.parametrize(
+    ("files", "resource"),
+    [
+        ([{"path": "/x", "contents": ""}] * 6, "injected_files"),
+        ([{"path": "/" + "x" * 255, "contents": ""}], "injected_file_path_length"),
+        ([{"path": "/x", "contents": "AAAA" * 3414}], "injected_file_content_bytes"),
+    ],
+)
+def test_files_are_limited(api: ServerAPI, files: list[dict[str, str]], resource: str) -> None:
+    answer = api.call("POST", "/servers", create_body("2.56", personality=files), version="2.56")
+
+    assert (answer.status_code, resource in answer.text) == (403, True)
+    assert _nothing_stored(api)
+
+
+@pytest.mark.parametrize("file", [{"path": "/x"}, {"contents": ""}, {"path": "", "contents": ""}])
+def test_half_a_file_is_refused(api: ServerAPI, file: dict[str, str]) -> None:
+    answer = api.call("POST", "/servers", create_body("2.56", personality=[file]), version="2.56")
+
     assert answer.status_code == 400
-    assert "user_data" in answer.json["badRequest"]["message"]
 
 
 @pytest.mark.parametrize(

@@ -177,3 +177,30 @@ def test_more_metadata_than_the_quota_allows(api: ServerAPI) -> None:
 
     assert answer.status_code == 403
     assert "Quota exceeded for metadata_items" in answer.text
+
+
+def test_the_files_of_the_old_guest_go_with_it(api: ServerAPI) -> None:
+    server_id = api.create(version="2.56", personality=[{"path": "/old", "contents": ""}])
+    api.settle(server_id)
+
+    def files() -> Any:
+        return instances.to_object(api.db.read(lambda conn: instances.get(conn, server_id))).injected_files
+
+    new = [{"path": "/new", "contents": "aGVsbG8="}]
+    assert _rebuild(api, server_id, version="2.56", personality=new).status_code == 202
+    assert files() == (("/new", "aGVsbG8="),)
+    operation = api.db.read(lambda conn: operations.get(conn, api.conductor.hints[-1][0]))
+    assert operation is not None and json.loads(operation.arguments["before"]["injected_files"]) == [["/old", ""]]
+    api.settle(server_id)
+    assert _rebuild(api, server_id, version="2.56", personality=new * 6).status_code == 403
+    assert _rebuild(api, server_id).status_code == 202
+    assert files() == ()
+
+
+def test_user_data_is_shown_once_to_everybody(api: ServerAPI) -> None:
+    server_id = api.active(user_data="aGVsbG8=")
+
+    shown = _rebuild(api, server_id, user="root", version="2.75").json["server"]
+
+    assert shown["user_data"] == "aGVsbG8="
+    assert "OS-EXT-SRV-ATTR:user_data" not in shown

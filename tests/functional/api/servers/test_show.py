@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -28,6 +29,7 @@ SINCE = {
     "2.73": {"locked_reason"},
     "2.90": {"OS-EXT-SRV-ATTR:hostname"},
     "2.96": {"pinned_availability_zone"},
+    "2.100": {"scheduler_hints"},
 }
 _ATTRIBUTE = "OS-EXT-SRV-ATTR:"
 ADMIN_SINCE = {
@@ -48,7 +50,7 @@ def _at(since: dict[str, set[str]], version: str) -> set[str]:
     return {name for start, names in since.items() if int(start[2:]) <= number for name in names}
 
 
-@pytest.mark.parametrize("version", [*VERSIONS, "2.95", "2.96"])
+@pytest.mark.parametrize("version", [*VERSIONS, "2.95", "2.96", "2.97", "2.99", "2.104"])
 def test_each_version_shows_its_fields_and_no_others(api: ServerAPI, version: str) -> None:
     server_id = api.active()
 
@@ -231,3 +233,72 @@ def test_nothing_is_attached(api: ServerAPI) -> None:
 
     assert api.call("GET", f"/servers/{server_id}/os-volume_attachments").json == {"volumeAttachments": []}
     assert api.call("GET", f"/servers/{server_id}/os-interface").json == {"interfaceAttachments": []}
+
+
+def test_the_image_is_shown_with_properties_that_are_more_than_words_from_2_98_on(api: ServerAPI) -> None:
+    properties = {"hw_disk_bus": "scsi", "os_distro": "debian", "architecture": "x86_64", "owner_specified.a-b": "c"}
+    api.db.write(lambda conn: conn.execute(sa.update(models.images).values(properties=json.dumps(properties))))
+    server_id = api.active()
+
+    for path in ("", "/detail"):
+        shown = api.call("GET", f"/servers/{server_id}" if not path else "/servers/detail", version="2.98").json
+        image = (shown["server"] if not path else shown["servers"][0])["image"]
+        assert image["properties"] == {"hw_disk_bus": "scsi", "os_distro": "debian", "architecture": "x86_64"}
+    changed = api.call("PUT", f"/servers/{server_id}", {"server": {}}, version="2.98").json["server"]
+    assert "properties" in changed["image"]
+    assert "properties" not in api.call("GET", f"/servers/{server_id}", version="2.97").json["server"]["image"]
+
+
+def test_hints_are_shown_as_they_were_given_from_2_100_on(api: ServerAPI) -> None:
+    others = [api.active(), api.active()]
+    hints = {"different_host": others, "query": "[]", "build_near_host_ip": "192.0.2.1"}
+    server_id = api.create(hints=hints)
+
+    for version, shown in (("2.99", None), ("2.100", hints)):
+        answer = api.call("GET", f"/servers/{server_id}", version=version).json["server"]
+        assert answer.get("scheduler_hints") == shown
+    assert api.call("GET", f"/servers/{others[0]}", version="2.100").json["server"]["scheduler_hints"] == {}
+
+
+def test_a_server_is_pinned_to_its_zone_and_unpinned_from_2_104_on(api: ServerAPI) -> None:
+    server_id = api.create(availability_zone="nova")
+    api.settle(server_id)
+
+    def pin(zone: str | None, version: str = "2.104", status: int = 200) -> Any:
+        body = {"server": {"pinned_availability_zone": zone}}
+        answer = api.call("PUT", f"/servers/{server_id}", body, version=version)
+        assert answer.status_code == status, answer.text
+        shown = api.call("GET", f"/servers/{server_id}", version="2.96").json["server"]
+        return shown["pinned_availability_zone"]
+
+    assert pin("nova") == "nova"
+    assert pin("other", status=409) == "nova"
+    assert pin(None) is None
+    assert pin(None) is None
+    assert pin("other", status=409) is None
+    assert pin("", status=400) is None
+    assert pin("nova", "2.103", 400) is None
+    assert pin("nova") == "nova"
+
+
+def test_a_server_that_is_nowhere_cannot_be_pinned(api: ServerAPI) -> None:
+    server_id = api.create()
+
+    answer = api.call("PUT", f"/servers/{server_id}", {"server": {"pinned_availability_zone": "nova"}}, version="2.104")
+
+    assert answer.status_code == 409
+
+
+@pytest.mark.parametrize("what", ["shares", "os-volume_attachments"])
+def test_nothing_can_be_attached_from_services_that_are_not_there(api: ServerAPI, what: str) -> None:
+    path, version = f"/servers/{api.active()}/{what}", "2.97"
+    key = {"shares": "shares", "os-volume_attachments": "volumeAttachments"}[what]
+
+    assert api.call("GET", path, user="carol", version=version).json == {key: []}
+    refused = api.call("POST", path, {"share": {"share_id": IMAGE}}, version=version)
+    assert (refused.status_code, "there is no" in refused.text) == (501, True)
+    assert api.call("POST", path, {}, user="carol", version=version).status_code == 403
+    for method in ("GET", "DELETE"):
+        assert api.call(method, f"{path}/{IMAGE}", version=version).status_code == 404
+    if what == "shares":
+        assert api.call("GET", path, version="2.96").status_code == 404
