@@ -45,7 +45,7 @@ write_host_files() { # HOST
         umask 077
         {
             echo "# Made by devstack/stack.sh; what local.conf has for it comes last."
-            nova_lite_common_config "$1" "$dir/state"
+            nova_lite_common_config "$1" "$dir/state" compute
             compute_config "$1" "$dir"
             write_post_config NOVA_LITE_CONF
             write_post_config NOVA_LITE_CPU_CONF

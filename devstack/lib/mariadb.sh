@@ -3,10 +3,11 @@
 #
 # A MariaDB of the cloud's own: data, socket and port are private. To be sourced.
 
-readonly DATABASES=(nova_lite keystone glance)
+# Those with a user each that may do everything in it; nova_lite's are made as in production.
+readonly DATABASES=(keystone glance)
 
-database_url() { # DATABASE
-    echo "mysql+pymysql://$1:$DATABASE_PASSWORD@$SERVICE_HOST:$MYSQL_PORT/$1?charset=utf8mb4"
+database_url() { # DATABASE [USER]
+    echo "mysql+pymysql://${2:-$1}:$DATABASE_PASSWORD@$SERVICE_HOST:$MYSQL_PORT/$1?charset=utf8mb4"
 }
 
 start_mariadb() {
@@ -39,7 +40,13 @@ settle_mariadb() {
             echo "CREATE USER IF NOT EXISTS $name IDENTIFIED BY '$DATABASE_PASSWORD';"
             echo "GRANT ALL ON $name.* TO $name;"
         done
+        nova_lite_sql users.sql
     } | sql
+}
+
+# Prints a file of etc/mariadb, with one password for all users: nova_lite_sql FILE
+nova_lite_sql() {
+    sed -e "s/@[A-Z]*_PASSWORD@/$DATABASE_PASSWORD/g" -e "s/@REQUIRE@/NONE/g" "$TOP/etc/mariadb/$1"
 }
 
 # Runs SQL of standard input as MariaDB's root.

@@ -3,7 +3,8 @@
 #
 # nova_lite's control plane: configuration, schema and processes. To be sourced.
 #
-# The control plane's file has the database and the logins; hosts have files of their own without them (hosts.sh).
+# The control plane's file has what it has in common, and the logins of nova-lite-manage; each service has a second file
+# with its own. Hosts have files of their own, without a login at the database (hosts.sh).
 # Conductors and schedulers are processes with a host name each (controller-1, ...), so that one of them can be lost.
 
 write_nova_lite_config() {
@@ -12,20 +13,39 @@ write_nova_lite_config() {
         umask 077
         {
             echo "# Made by devstack/stack.sh; what local.conf has for it comes last."
-            nova_lite_common_config controller "$DATA_DIR/nova-lite"
+            nova_lite_common_config controller "$DATA_DIR/nova-lite" api
             nova_lite_control_config
             write_post_config NOVA_LITE_CONF
         } | replace_file "$NOVA_LITE_CONF"
+        local service
+        for service in api conductor scheduler; do
+            nova_lite_logins "$service" | replace_file "$(nova_lite_logins_file "$service")"
+        done
     )
 }
 
-# What every process of nova_lite needs: nova_lite_common_config HOST STATE_PATH
+nova_lite_logins_file() { # SERVICE
+    echo "$ETC_DIR/nova-lite/logins-of-$1.conf"
+}
+
+# Prints how a service logs in at the bus and at the database.
+nova_lite_logins() { # SERVICE
+    cat << END
+[DEFAULT]
+transport_url = $(transport_url "$1")
+
+[database]
+connection = $(database_url nova_lite "nova_lite_$1")
+END
+}
+
+# What every process of nova_lite needs: nova_lite_common_config HOST STATE_PATH USER_OF_THE_BUS
 nova_lite_common_config() {
     cat << END
 [DEFAULT]
 host = $1
 state_path = $2
-transport_url = $(transport_url)
+transport_url = $(transport_url "$3")
 # A lab may know sooner than a large cloud that a host is lost.
 report_interval = 2
 service_down_time = 12
@@ -76,7 +96,7 @@ END
 nova_lite_control_config() {
     cat << END
 [database]
-connection = $(database_url nova_lite)
+connection = $(database_url nova_lite nova_lite_manage)
 
 [api]
 listen = $SERVICE_HOST
@@ -140,6 +160,7 @@ start_nova_lite() {
         return
     fi
     nova_lite_manage db sync
+    nova_lite_sql grants.sql | sql
     make_embedded_users
     for name in "${missing[@]}"; do
         launch_control_process "$name"
@@ -153,7 +174,8 @@ start_nova_lite() {
 launch_control_process() { # NAME
     local program="${1%-[0-9]*}" host=controller
     [[ "$program" == "$1" ]] || host="controller-${1##*-}"
-    launch "$1" env "OS_DEFAULT__HOST=$host" "$NOVA_LITE_VENV/bin/$program" --config-file "$NOVA_LITE_CONF"
+    launch "$1" env "OS_DEFAULT__HOST=$host" "$NOVA_LITE_VENV/bin/$program" --config-file "$NOVA_LITE_CONF" \
+        --config-file "$(nova_lite_logins_file "${program#nova-lite-}")"
 }
 
 # A process of nova_lite says once that it serves.

@@ -3,8 +3,9 @@
 #
 # A RabbitMQ of the cloud's own: node name, ports, data and even the port mapper (epmd) are private. To be sourced.
 
+# Prints the URL of a service, which may do what etc/rabbitmq/definitions.json lets it: transport_url SERVICE
 transport_url() {
-    echo "rabbit://nova_lite:$RABBIT_PASSWORD@$SERVICE_HOST:$RABBIT_PORT/"
+    echo "rabbit://nova_lite_$1:$RABBIT_PASSWORD@$SERVICE_HOST:$RABBIT_PORT/nova_lite"
 }
 
 # Prints the environment of the broker and of rabbitmqctl, a line each.
@@ -63,24 +64,20 @@ END
     chown -R rabbitmq:rabbitmq "$home"
 }
 
-# What the broker begins with: one user and one virtual host.
+# What the broker begins with: the users and permissions of a cloud in production, with one password here.
 rabbitmq_definitions() {
-    RABBIT_PASSWORD="$RABBIT_PASSWORD" python3 << 'END'
+    RABBIT_PASSWORD="$RABBIT_PASSWORD" python3 - "$TOP/etc/rabbitmq/definitions.json" << 'END'
 import base64
 import hashlib
-import json
 import os
+import re
+import sys
 
 salt = os.urandom(4)
 digest = hashlib.sha256(salt + os.environ["RABBIT_PASSWORD"].encode()).digest()
-user = {
-    "name": "nova_lite",
-    "password_hash": base64.b64encode(salt + digest).decode(),
-    "hashing_algorithm": "rabbit_password_hashing_sha256",
-    "tags": "",
-}
-permission = {"user": "nova_lite", "vhost": "/", "configure": ".*", "write": ".*", "read": ".*"}
-print(json.dumps({"users": [user], "vhosts": [{"name": "/"}], "permissions": [permission]}))
+hashed = base64.b64encode(salt + digest).decode()
+with open(sys.argv[1]) as file:
+    print(re.sub("@[A-Z]+_PASSWORD_HASH@", hashed, file.read()))
 END
 }
 
