@@ -182,8 +182,11 @@ def _places_left(
     for row in mine:
         if row.host and not domains_gone:
             left[row.uuid].add((row.host, row.node or ""))
-    for uuid, host, node in left_behind.other_places(conn, sorted(left)):
-        left[uuid].add((host, node))
+    homes = {row.uuid: row.host for row in mine if domains_gone}
+    places = [*left_behind.other_places(conn, sorted(left)), *left_behind.attempted_places(conn, sorted(left))]
+    for uuid, host, node in places:
+        if homes.get(uuid) != host:
+            left[uuid].add((host, node))
     return left
 
 

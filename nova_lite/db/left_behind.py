@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from nova_lite.db import instances
+from nova_lite.db import instances, operations
+from nova_lite.db.models import compute_nodes, migrations, operation_steps
 from nova_lite.db.models import instances as instances_table
-from nova_lite.db.models import migrations, operation_steps
 from nova_lite.db.models import operations as operations_table
 from nova_lite.db.moves import COLUMNS, TYPES
 
@@ -91,6 +91,42 @@ def other_places(conn: sa.Connection, uuids: Sequence[str]) -> list[tuple[str, s
     places = {(row.instance_uuid, row.source_compute, row.source_node) for row in rows}
     places |= {(row.instance_uuid, row.dest_compute, row.dest_node) for row in rows if row.dest_compute}
     return sorted(place for place in places if homes.get(place[0]) != place[1])
+
+
+def attempted_places(conn: sa.Connection, uuids: Sequence[str]) -> list[tuple[str, str, str]]:
+    """Return (server, host, node) of where builds and moves of servers have failed.
+
+    A hypervisor that hung in one of them may have made a domain all the same. Hosts that are gone are left out.
+    """
+    tried = {*_failed_moves(conn, uuids), *_failed_builds(conn, uuids)}
+    if not tried:
+        return []
+    columns = (compute_nodes.c.host, compute_nodes.c.node)
+    known = conn.execute(sa.select(*columns).where(compute_nodes.c.host.in_(sorted({host for _uuid, host in tried}))))
+    nodes = {row.host: row.node for row in known}
+    return sorted((uuid, host, nodes[host]) for uuid, host in tried if host in nodes)
+
+
+def _failed_moves(conn: sa.Connection, uuids: Sequence[str]) -> list[tuple[str, str]]:
+    columns = (migrations.c.instance_uuid, migrations.c.source_compute, migrations.c.dest_compute)
+    failed = sa.and_(migrations.c.open.is_(False), migrations.c.status.not_in(("completed", "confirmed", "reverted")))
+    rows = conn.execute(sa.select(*columns).where(migrations.c.instance_uuid.in_(uuids), failed))
+    return [(row[0], host) for row in rows for host in row[1:] if host]
+
+
+def _failed_builds(conn: sa.Connection, uuids: Sequence[str]) -> list[tuple[str, str]]:
+    failed = sa.and_(
+        operations_table.c.instance_uuid.in_(uuids),
+        operations_table.c.kind.in_((operations.CREATE, operations.UNSHELVE)),
+        operation_steps.c.result == "Error",
+        operation_steps.c.host.is_not(None),
+    )
+    rows = conn.execute(
+        sa.select(operations_table.c.instance_uuid, operation_steps.c.host)
+        .join(operation_steps, operation_steps.c.operation_id == operations_table.c.id)
+        .where(failed)
+    )
+    return [(row[0], row[1]) for row in rows]
 
 
 def hosts_with(conn: sa.Connection, uuid: str) -> list[str]:

@@ -24,6 +24,7 @@ FIRST, LAST = "10.11.0.10", "10.11.0.59"
 ROOM = 50
 SETTINGS = {
     "network": {"driver": "fake", "subnet": "10.11.0.0/16", "allocation_range": f"{FIRST}-{LAST}", "name": "lab"},
+    "conductor": {"disable_after_build_failures": "0"},
     "fake": {"vcpus": "64", "memory_mb": "65536", "disk_gb": "400"},
 }
 

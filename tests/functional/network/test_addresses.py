@@ -13,11 +13,13 @@ from typing import Any
 
 import pytest
 
-from nova_lite.db import actions, instances, operations
+from nova_lite.db import actions, instances, left_behind, operations
 from nova_lite.db.session import Database
+from tests.fixtures import faults
 from tests.fixtures.client import ApiError, Client, at_once
 from tests.fixtures.cloud import wait_for
 from tests.fixtures.inside import InsideCloud
+from tests.fixtures.movers import Movers
 from tests.functional.network.conftest import FIRST, LAST, ROOM, address_of, boot, handed_out, network_of
 
 
@@ -196,3 +198,44 @@ def test_an_address_is_kept_until_a_host_that_was_away_has_removed_the_domain(
         assert cloud.driver.domains_of(server)
     wait_for(lambda: not handed_out(db), 10)
     assert not cloud.driver.domains_of(server)
+
+
+def test_an_address_waits_for_a_host_where_a_build_has_failed(cloud: InsideCloud, client: Client, db: Database) -> None:
+    """A hypervisor that hung may have made the domain all the same: it is asked before another gets the address."""
+    with faults.injected(cloud.directory, {"server": {"spawn": {"hang": True}}}):
+        server = boot(client, "server")
+        (failed,) = client.settle([server])
+    assert failed["status"] == "ERROR"
+    attempts = db.read(lambda conn: left_behind.attempted_places(conn, [server]))
+    asked: list[tuple[str, str, str]] = []
+    destroy = cloud.driver.destroy
+
+    def seen(instance: Any) -> None:
+        asked.append((instance.uuid, instance.host, instance.node))
+        destroy(instance)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cloud.driver, "destroy", seen)
+        client.delete([server])
+        wait_for(lambda: not handed_out(db), 10)
+
+    assert len(attempts) == 3
+    assert sorted(asked) == attempts
+
+
+def test_an_evacuated_server_keeps_its_address(cloud: InsideCloud, client: Client, db: Database) -> None:
+    movers = Movers(cloud)
+    server = boot(client, host="host1")
+    (before,) = client.settle([server])
+    movers.force_down("host1")
+    try:
+        movers.evacuate(server, "host2")
+        assert movers.becomes(server, "ACTIVE") == "host2"
+        assert client.server(server)["addresses"] == before["addresses"]
+        assert handed_out(db) == {address_of(before): server}
+        client.delete([server])
+        wait_for(lambda: not handed_out(db), 10)
+        assert cloud.driver.domains_of(server) == []
+    finally:
+        movers.force_down("host1", False)
+        movers.wait_for_service("host1", "up")
