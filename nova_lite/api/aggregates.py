@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from nova_lite import exception, policy
 from nova_lite.api import image_lookup
-from nova_lite.api.request import Request, since
+from nova_lite.api.request import Request, since, takes
 from nova_lite.api.schemas import aggregates as schemas
 from nova_lite.api.services import Services
 from nova_lite.api.validation import MAX_INT
@@ -49,9 +49,10 @@ class Aggregates(_Resource):
         policy.authorize(req.nova, _API + "index")
         resp.media = {"aggregates": [views.detail(req, one) for one in self._db.read(aggregates.search)]}
 
+    @takes(body=schemas.CREATE)
     def on_post(self, req: Request, resp: falcon.Response) -> None:
         policy.authorize(req.nova, _API + "create")
-        body = req.json_body(schemas.CREATE)["aggregate"]
+        body = req.json_body()["aggregate"]
         made = self._db.write(lambda conn: aggregates.create(conn, body["name"], body.get("availability_zone")))
         resp.media = {"aggregate": views.created(req, made)}
 
@@ -64,10 +65,11 @@ class AggregateResource(_Resource):
         number = _identify(aggregate_id)
         resp.media = {"aggregate": views.detail(req, self._db.read(lambda conn: aggregates.get(conn, number)))}
 
+    @takes(body=schemas.UPDATE)
     def on_put(self, req: Request, resp: falcon.Response, aggregate_id: str) -> None:
         policy.authorize(req.nova, _API + "update")
         number = _identify(aggregate_id)
-        body = req.json_body(schemas.UPDATE)["aggregate"]
+        body = req.json_body()["aggregate"]
         zone = {METADATA_KEY: body["availability_zone"]} if "availability_zone" in body else {}
         changed = self._db.write(lambda conn: aggregates.update(conn, number, body.get("name"), zone))
         resp.media = {"aggregate": views.detail(req, changed)}
@@ -81,9 +83,10 @@ class AggregateResource(_Resource):
 class AggregateAction(_Resource):
     """/os-aggregates/{aggregate_id}/action"""
 
+    @takes(body=schemas.ACTION)
     def on_post(self, req: Request, resp: falcon.Response, aggregate_id: str) -> None:
         number = _identify(aggregate_id)
-        [(action, argument)] = req.json_body(schemas.ACTION).items()
+        [(action, argument)] = req.json_body().items()
         policy.authorize(req.nova, _API + action)
         if action == "add_host":
             changed = self._db.write(lambda conn: aggregates.add_host(conn, number, argument["host"]))
@@ -101,10 +104,11 @@ class AggregateImages(_Resource):
     """/os-aggregates/{aggregate_id}/images"""
 
     @since("2.81")
+    @takes(body=schemas.IMAGES)
     def on_post(self, req: Request, resp: falcon.Response, aggregate_id: str) -> None:
         policy.authorize(req.nova, "compute:aggregates:images")
         number = _identify(aggregate_id)
-        wanted = [image["id"] for image in req.json_body(schemas.IMAGES)["cache"]]
+        wanted = [image["id"] for image in req.json_body()["cache"]]
         if len(wanted) > len(set(wanted)):
             raise exception.BadRequest("Duplicate images in request")
         servers = self._db.read(lambda conn: self._servers(conn, number))

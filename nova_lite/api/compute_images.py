@@ -12,7 +12,7 @@ from oslo_utils import timeutils
 from nova_lite import exception
 from nova_lite.api import image_lookup, paging, server_images
 from nova_lite.api.images import ImageResource
-from nova_lite.api.request import Request, until
+from nova_lite.api.request import Request, takes, until
 from nova_lite.api.schemas import compute_images as schemas
 from nova_lite.api.schemas import server_metadata
 from nova_lite.api.services import Services
@@ -35,7 +35,7 @@ class _Resource:
         return server_images.location(self._services, req, image_id)
 
     def _search(self, req: Request) -> tuple[list[CatalogueEntry], paging.Page]:
-        query = req.query(schemas.LIST)
+        query = req.query()
         page = paging.page(query, self._services.conf.api.max_limit)
         found = image_lookup.search(self._services, req.nova, _wanted(query, page)) if page.limit else []
         return found, page
@@ -63,6 +63,7 @@ class Images(_Resource):
     """/images"""
 
     @until(_PROXY)
+    @takes(query=schemas.LIST)
     def on_get(self, req: Request, resp: falcon.Response) -> None:
         found, page = self._search(req)
         last = found[-1].image.id if found else ""
@@ -76,6 +77,7 @@ class ImagesDetail(_Resource):
     """/images/detail"""
 
     @until(_PROXY)
+    @takes(query=schemas.LIST)
     def on_get(self, req: Request, resp: falcon.Response) -> None:
         found, page = self._search(req)
         last = found[-1].image.id if found else ""
@@ -128,17 +130,19 @@ class ImageMetadata(_Metadata):
         resp.media = {"metadata": self._items(req, image_id)}
 
     @until(_METADATA)
+    @takes(body=server_metadata.METADATA)
     def on_post(self, req: Request, resp: falcon.Response, image_id: str) -> None:
         """Add items, or change them."""
-        given = req.json_body(server_metadata.METADATA)["metadata"]
+        given = req.json_body()["metadata"]
         items = {**self._items(req, image_id), **given}
         self._set(req, image_id, items)
         resp.media = {"metadata": items}
 
     @until(_METADATA)
+    @takes(body=server_metadata.METADATA)
     def on_put(self, req: Request, resp: falcon.Response, image_id: str) -> None:
         """Put these items in the place of all others."""
-        items = req.json_body(server_metadata.METADATA)["metadata"]
+        items = req.json_body()["metadata"]
         self._set(req, image_id, items)
         resp.media = {"metadata": items}
 
@@ -154,9 +158,10 @@ class ImageMetadataItem(_Metadata):
         resp.media = {"meta": {key: items[key]}}
 
     @until(_METADATA)
+    @takes(body=server_metadata.ITEM)
     def on_put(self, req: Request, resp: falcon.Response, image_id: str, key: str) -> None:
         """Add one item, or change it."""
-        item = req.json_body(server_metadata.ITEM)["meta"]
+        item = req.json_body()["meta"]
         if key not in item:
             raise exception.BadRequest("Request body and URI mismatch")
         self._set(req, image_id, {**self._items(req, image_id), **item})

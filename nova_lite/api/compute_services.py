@@ -10,7 +10,7 @@ from oslo_log import log
 
 from nova_lite import exception, policy
 from nova_lite.api.microversion import Version
-from nova_lite.api.request import Request
+from nova_lite.api.request import Request, takes
 from nova_lite.api.schemas import compute_services as schemas
 from nova_lite.api.services import Services
 from nova_lite.api.validation import boolean, is_uuid
@@ -43,9 +43,10 @@ class _Resource:
 class ComputeServices(_Resource):
     """/os-services"""
 
+    @takes(query=schemas.LIST)
     def on_get(self, req: Request, resp: falcon.Response) -> None:
         policy.authorize(req.nova, _API + "list")
-        query = req.query(schemas.LIST)
+        query = req.query()
         host, binary = query.get("host", [None])[0], query.get("binary", [None])[0]
         found = self._db.read(lambda conn: compute_services.search(conn, self._down_time, host or None, binary or None))
         resp.media = {"services": [views.detail(req, service, self._default_zone) for service in found]}
@@ -54,6 +55,7 @@ class ComputeServices(_Resource):
 class ServiceResource(_Resource):
     """/os-services/{service_id}: a service from 2.53 on; before, what is to be done to the one that the body names."""
 
+    @takes(body=schemas.UPDATE)
     def on_put(self, req: Request, resp: falcon.Response, service_id: str) -> None:
         policy.authorize(req.nova, _API + "update")
         if req.version >= _UUIDS:
@@ -67,7 +69,7 @@ class ServiceResource(_Resource):
             raise exception.BadRequest(
                 f"Updating a {service.binary} service is not supported. Only nova-compute services can be updated."
             )
-        body = req.json_body(schemas.UPDATE)
+        body = req.json_body()
         status, reason = body.get("status"), body.get("disabled_reason")
         if reason is not None and status != "disabled":
             raise exception.BadRequest("Specifying disabled_reason requires status to be disabled.")
@@ -76,7 +78,7 @@ class ServiceResource(_Resource):
         resp.media = {"service": views.detail(req, self._get(service.uuid), self._default_zone)}
 
     def _act(self, req: Request, resp: falcon.Response, action: str) -> None:
-        body = req.json_body(schemas.UPDATE)
+        body = req.json_body()
         change, shown = _legacy(req, action, body)
         service = self._db.read(
             lambda conn: compute_services.named(conn, self._down_time, body["host"], body["binary"])

@@ -8,7 +8,7 @@ from typing import Any
 import falcon
 
 from nova_lite import exception, policy
-from nova_lite.api.request import Request, until
+from nova_lite.api.request import Request, takes, until
 from nova_lite.api.services import Services
 from nova_lite.api.validation import Schema, multi, obj, query_of
 from nova_lite.db import compute_services, hypervisors
@@ -34,9 +34,10 @@ class Hosts(_Resource):
     """/os-hosts"""
 
     @until("2.42")
+    @takes(query=_LIST)
     def on_get(self, req: Request, resp: falcon.Response) -> None:
         policy.authorize(req.nova, _API + "list")
-        query = req.query(_LIST)
+        query = req.query()
         found = self._db.read(lambda conn: compute_services.search(conn, self._down_time))
         shown = [
             {
@@ -66,8 +67,9 @@ class Host(_Resource):
         resp.media = {"host": _resources(host, nodes)}
 
     @until("2.42")
+    @takes(body=_UPDATE)
     def on_put(self, req: Request, resp: falcon.Response, host: str) -> None:
-        body = req.json_body(_UPDATE)
+        body = req.json_body()
         policy.authorize(req.nova, _API + "update")
         service = self._service(host)
         if "maintenance_mode" in body:

@@ -11,7 +11,7 @@ import falcon
 from nova_lite import exception, policy, rpc
 from nova_lite.api import paging
 from nova_lite.api.microversion import Version
-from nova_lite.api.request import Request, until
+from nova_lite.api.request import Request, takes, until
 from nova_lite.api.schemas import hypervisors as schemas
 from nova_lite.api.services import Services
 from nova_lite.api.validation import boolean, is_uuid
@@ -40,7 +40,7 @@ class _Resource:
 
     def _list(self, req: Request) -> tuple[list[Hypervisor], paging.Page, dict[int, list[Server]] | None]:
         """Return a page of hypervisors, with the servers on them if they are asked for."""
-        query = req.query(schemas.LIST)
+        query = req.query()
         pattern = query.get("hypervisor_hostname_pattern", [None])[0] if req.version >= _UUIDS else None
         if pattern is not None and ("limit" in query or "marker" in query):
             raise exception.BadRequest(
@@ -94,6 +94,7 @@ def _last(req: Request, found: list[Hypervisor]) -> str:
 class Hypervisors(_Resource):
     """/os-hypervisors"""
 
+    @takes(query=schemas.LIST)
     def on_get(self, req: Request, resp: falcon.Response) -> None:
         policy.authorize(req.nova, _API + "list")
         found, page, servers = self._list(req)
@@ -105,6 +106,7 @@ class Hypervisors(_Resource):
 class HypervisorsDetail(_Resource):
     """/os-hypervisors/detail"""
 
+    @takes(query=schemas.LIST)
     def on_get(self, req: Request, resp: falcon.Response) -> None:
         policy.authorize(req.nova, _API + "list-detail")
         found, page, servers = self._list(req)
@@ -140,9 +142,10 @@ class _Uptime(_Resource):
 class HypervisorResource(_Uptime):
     """/os-hypervisors/{hypervisor_id}"""
 
+    @takes(query=schemas.SHOW)
     def on_get(self, req: Request, resp: falcon.Response, hypervisor_id: str) -> None:
         policy.authorize(req.nova, _API + "show")
-        query = req.query(schemas.SHOW)
+        query = req.query()
         shown = self._get(req, hypervisor_id)
         servers = self._servers([shown]) if _wants_servers(req, query) else None
         view = views.detail(req, shown)

@@ -11,7 +11,7 @@ from typing import Any
 import falcon
 
 from nova_lite import exception, identity_file, policy
-from nova_lite.api.request import Request
+from nova_lite.api.request import Request, takes
 from nova_lite.api.schemas import identity as schemas
 from nova_lite.api.tokens import Token, Tokens
 from nova_lite.api.validation import query_of, single
@@ -38,9 +38,10 @@ class Version(_Resource):
 class AuthTokens(_Resource):
     """/v3/auth/tokens"""
 
+    @takes(body=schemas.LOGIN, query=_NO_CATALOG)
     def on_post(self, req: Request, resp: falcon.Response) -> None:
-        auth = req.json_body(schemas.LOGIN)["auth"]
-        query = req.query(_NO_CATALOG)
+        auth = req.json_body()["auth"]
+        query = req.query()
         user, earlier = self._user(auth["identity"])
         project = self._project(auth.get("scope"), user, earlier)
         methods = ("token", *(earlier.methods if earlier else ())) if earlier else ("password",)
@@ -78,8 +79,9 @@ class AuthTokens(_Resource):
             raise exception.Unauthorized()
         return found
 
+    @takes(query=_NO_CATALOG)
     def on_get(self, req: Request, resp: falcon.Response) -> None:
-        query = req.query(_NO_CATALOG)
+        query = req.query()
         text, token = self._subject(req)
         self._answer(req, resp, text, token, "nocatalog" not in query)
 
@@ -146,6 +148,7 @@ def _show_projects(req: Request, resp: falcon.Response, tokens: Tokens, user_id:
 class Projects(_Resource):
     """/v3/projects"""
 
+    @takes(query=_FILTERS)
     def on_get(self, req: Request, resp: falcon.Response) -> None:
         policy.authorize(req.nova, "identity:list_projects")
         shown = [views.project(req, project) for project in self._tokens.directory.projects]
@@ -153,7 +156,7 @@ class Projects(_Resource):
 
 
 def _filtered(req: Request, shown: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    query = req.query(_FILTERS)
+    query = req.query()
     for name in ("name", "domain_id"):
         if name in query:
             shown = [one for one in shown if one[name] == query[name][0]]
@@ -175,6 +178,7 @@ class ProjectResource(_Resource):
 class Users(_Resource):
     """/v3/users"""
 
+    @takes(query=_FILTERS)
     def on_get(self, req: Request, resp: falcon.Response) -> None:
         policy.authorize(req.nova, "identity:list_users")
         shown = [views.user(req, user) for user in self._tokens.directory.users]
@@ -196,6 +200,7 @@ class UserResource(_Resource):
 class Roles(_Resource):
     """/v3/roles"""
 
+    @takes(query=_FILTERS)
     def on_get(self, req: Request, resp: falcon.Response) -> None:
         policy.authorize(req.nova, "identity:list_roles")
         shown = [views.role_detail(req, name) for name in identity_file.ROLES]
@@ -205,6 +210,7 @@ class Roles(_Resource):
 class Domains(_Resource):
     """/v3/domains"""
 
+    @takes(query=_FILTERS)
     def on_get(self, req: Request, resp: falcon.Response) -> None:
         shown = [{**views.domain(req), "domain_id": None}]
         resp.media = views.listed(req, "domains", _filtered(req, shown))

@@ -17,7 +17,7 @@ from oslo_log import log
 from nova_lite import exception, policy
 from nova_lite.api import validation
 from nova_lite.api.image_files import ImageFiles
-from nova_lite.api.request import Request
+from nova_lite.api.request import Request, takes
 from nova_lite.api.schemas import images as schemas
 from nova_lite.api.services import Services
 from nova_lite.api.views import images as views
@@ -80,8 +80,9 @@ def _check_sharing(req: Request, visibility: str | None, before: str | None = No
 class Images(_Resource):
     """/image/v2/images"""
 
+    @takes(query=schemas.LIST)
     def on_get(self, req: Request, resp: falcon.Response) -> None:
-        query = req.query(schemas.LIST)
+        query = req.query()
         wanted = _search(req, query, self._services.conf.api.max_limit)
         found = self._services.db.read(lambda conn: images.search(conn, wanted)) if wanted.limit else []
         resp.media = {
@@ -94,9 +95,10 @@ class Images(_Resource):
             following = urllib.parse.urlencode([*rest, ("marker", found[-1].uuid)])
             resp.media["next"] = f"/v2/images?{following}"
 
+    @takes(body=schemas.CREATE)
     def on_post(self, req: Request, resp: falcon.Response) -> None:
         policy.authorize(req.nova, "image:add_image")
-        body = req.json_body(schemas.CREATE)
+        body = req.json_body()
         _refuse_read_only(body)
         image_id = str(uuid.UUID(body.pop("id"))) if body.get("id") else str(uuid.uuid4())
         owner = body.pop("owner", None) or req.project_id
@@ -181,6 +183,7 @@ class ImageResource(_Resource):
     def on_get(self, req: Request, resp: falcon.Response, image_id: str) -> None:
         resp.media = views.detail(self._get(req, image_id))
 
+    @takes(body=schemas.PATCH, media_type=_PATCH_TYPE)
     def on_patch(self, req: Request, resp: falcon.Response, image_id: str) -> None:
         if (req.content_type or "").split(";")[0].strip() != _PATCH_TYPE:
             raise falcon.HTTPUnsupportedMediaType(description=f"A patch is sent as {_PATCH_TYPE}.")
@@ -252,6 +255,7 @@ def _patched(image: StoredImage, operations: list[dict[str, Any]]) -> dict[str, 
 class ImageFile(_Resource):
     """/image/v2/images/{image_id}/file"""
 
+    @takes(gives="application/octet-stream")
     def on_get(self, req: Request, resp: falcon.Response, image_id: str) -> None:
         image = self._get(req, image_id)
         if image.status != images.ACTIVE:
@@ -261,6 +265,7 @@ class ImageFile(_Resource):
         resp.content_type = "application/octet-stream"
         resp.set_header("Content-Md5", image.checksum or "")
 
+    @takes(body={}, media_type="application/octet-stream")
     def on_put(self, req: Request, resp: falcon.Response, image_id: str) -> None:
         if (req.content_type or "").split(";")[0].strip() != "application/octet-stream":
             raise falcon.HTTPUnsupportedMediaType(description="Content is sent as application/octet-stream.")

@@ -10,7 +10,7 @@ import falcon
 from nova_lite import exception, policy
 from nova_lite.api import paging, server_lookup
 from nova_lite.api.microversion import Version
-from nova_lite.api.request import Request
+from nova_lite.api.request import Request, takes
 from nova_lite.api.schemas import instance_actions as schemas
 from nova_lite.api.server_lookup import API
 from nova_lite.api.services import Services
@@ -33,9 +33,10 @@ class InstanceActions:
     def __init__(self, services: Services) -> None:
         self._services = services
 
+    @takes(query=schemas.LIST)
     def on_get(self, req: Request, resp: falcon.Response, server_id: str) -> None:
         """List the actions."""
-        query = req.query(schemas.LIST)
+        query = req.query()
         row = _find(self._services, req, server_id, "os-instance-actions:list")
         if req.version < _PAGED:
             query = {}

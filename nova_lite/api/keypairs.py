@@ -8,7 +8,7 @@ import falcon
 from nova_lite import policy
 from nova_lite.api import key_material, paging
 from nova_lite.api.microversion import Version
-from nova_lite.api.request import Request
+from nova_lite.api.request import Request, takes
 from nova_lite.api.schemas import keypairs as schemas
 from nova_lite.api.services import Services
 from nova_lite.api.views import keypairs as views
@@ -33,8 +33,9 @@ class KeyPairs:
     def __init__(self, services: Services) -> None:
         self._services = services
 
+    @takes(query=schemas.LIST)
     def on_get(self, req: Request, resp: falcon.Response) -> None:
-        query = req.query(schemas.LIST)
+        query = req.query()
         user_id = _user(req, "index", query.get("user_id", [None])[0])
         page = paging.page(query if req.version >= _PAGES else {}, self._services.conf.api.max_limit)
         limit = page.limit if req.version >= _PAGES else None
@@ -43,8 +44,9 @@ class KeyPairs:
         if req.version >= _PAGES and found:
             resp.media |= paging.next_links(req, "os-keypairs", found, page, found[-1].name)
 
+    @takes(body=schemas.CREATE)
     def on_post(self, req: Request, resp: falcon.Response) -> None:
-        body = req.json_body(schemas.CREATE)["keypair"]
+        body = req.json_body()["keypair"]
         user_id = _user(req, "create", body.get("user_id"))
         kind = body.get("type", key_material.SSH)
         public_key, private_key = body.get("public_key"), None
@@ -75,13 +77,15 @@ class KeyPairResource:
     def __init__(self, services: Services) -> None:
         self._services = services
 
+    @takes(query=schemas.ONE)
     def on_get(self, req: Request, resp: falcon.Response, name: str) -> None:
-        user_id = _user(req, "show", req.query(schemas.ONE).get("user_id", [None])[0])
+        user_id = _user(req, "show", req.query().get("user_id", [None])[0])
         pair = self._services.db.read(lambda conn: key_pairs.get(conn, user_id, name))
         resp.media = {"keypair": views.detail(req, pair)}
 
+    @takes(query=schemas.ONE)
     def on_delete(self, req: Request, resp: falcon.Response, name: str) -> None:
-        user_id = _user(req, "delete", req.query(schemas.ONE).get("user_id", [None])[0])
+        user_id = _user(req, "delete", req.query().get("user_id", [None])[0])
         self._services.db.write(lambda conn: key_pairs.delete(conn, user_id, name))
         resp.status = falcon.HTTP_204 if req.version >= _TYPE else falcon.HTTP_202
 

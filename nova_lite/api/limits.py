@@ -6,7 +6,7 @@ from __future__ import annotations
 import falcon
 
 from nova_lite import policy
-from nova_lite.api.request import Request
+from nova_lite.api.request import Request, takes
 from nova_lite.api.schemas import limits as schemas
 from nova_lite.api.services import Services
 from nova_lite.api.views import limits as views
@@ -19,9 +19,10 @@ class Limits:
     def __init__(self, services: Services) -> None:
         self._services = services
 
+    @takes(query=schemas.SHOW)
     def on_get(self, req: Request, resp: falcon.Response) -> None:
         policy.authorize(req.nova, "os_compute_api:limits")
-        project_id = req.query(schemas.SHOW).get("tenant_id", [req.project_id])[0]
+        project_id = req.query().get("tenant_id", [req.project_id])[0]
         if project_id != req.project_id:
             policy.authorize(req.nova, "os_compute_api:limits:other_project", {"project_id": project_id})
         conf = self._services.conf

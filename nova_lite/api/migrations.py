@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from nova_lite import exception, policy
 from nova_lite.api import paging, server_lookup
 from nova_lite.api.microversion import Version
-from nova_lite.api.request import Request, since
+from nova_lite.api.request import Request, since, takes
 from nova_lite.api.schemas import migrations as schemas
 from nova_lite.api.server_lookup import API
 from nova_lite.api.services import Services
@@ -41,10 +41,11 @@ class Migrations:
     def __init__(self, services: Services) -> None:
         self._services = services
 
+    @takes(query=schemas.LIST)
     def on_get(self, req: Request, resp: falcon.Response) -> None:
         """List moves of all kinds: below 2.59 all of them, the oldest first, and by pages from then on."""
         policy.authorize(req.nova, API + "os-migrations:index")
-        query = req.query(schemas.LIST)
+        query = req.query()
         page = paging.page(query if req.version >= _PAGED else {}, self._services.conf.api.max_limit)
         filters = _filters(req, query)
 
@@ -138,9 +139,10 @@ class ServerMigrationAction:
         self._services = services
 
     @since("2.22")
+    @takes(body=schemas.FORCE_COMPLETE)
     def on_post(self, req: Request, resp: falcon.Response, server_id: str, migration_id: str) -> None:
         """Let the live migration that runs come to its end, whatever that costs the server: force_complete."""
-        req.json_body(schemas.FORCE_COMPLETE)
+        req.json_body()
         row = server_lookup.find(self._services, req, server_id, "servers:migrations:force_complete")
         number, caller = _number(migration_id), server_lookup.caller(req)
         self._services.db.write(lambda conn: moves.wish(conn, row.uuid, number, wishes.FORCE_COMPLETE, caller))

@@ -16,7 +16,7 @@ import falcon
 
 from nova_lite import exception, policy
 from nova_lite.api import validation
-from nova_lite.api.request import Request
+from nova_lite.api.request import Request, takes
 from nova_lite.api.services import Services
 from nova_lite.api.views import networks as views
 from nova_lite.db import ports
@@ -62,6 +62,7 @@ class Versions(_Resource):
 class Networks(_Resource):
     """/network/v2.0/networks"""
 
+    @takes(query=_ANY_QUERY)
     def on_get(self, req: Request, resp: falcon.Response) -> None:
         """List the only network."""
         policy.authorize(req.nova, "network:get_network")
@@ -71,6 +72,7 @@ class Networks(_Resource):
 class NetworkResource(_Resource):
     """/network/v2.0/networks/{network_id}"""
 
+    @takes(query=_ANY_QUERY)
     def on_get(self, req: Request, resp: falcon.Response, network_id: str) -> None:
         """Show the network."""
         policy.authorize(req.nova, "network:get_network")
@@ -82,6 +84,7 @@ class NetworkResource(_Resource):
 class Subnets(_Resource):
     """/network/v2.0/subnets"""
 
+    @takes(query=_ANY_QUERY)
     def on_get(self, req: Request, resp: falcon.Response) -> None:
         """List the only subnet."""
         policy.authorize(req.nova, "network:get_network")
@@ -91,6 +94,7 @@ class Subnets(_Resource):
 class SubnetResource(_Resource):
     """/network/v2.0/subnets/{subnet_id}"""
 
+    @takes(query=_ANY_QUERY)
     def on_get(self, req: Request, resp: falcon.Response, subnet_id: str) -> None:
         """Show the subnet."""
         policy.authorize(req.nova, "network:get_network")
@@ -102,6 +106,7 @@ class SubnetResource(_Resource):
 class Ports(_Resource):
     """/network/v2.0/ports"""
 
+    @takes(query=_ANY_QUERY)
     def on_get(self, req: Request, resp: falcon.Response) -> None:
         """List the ports of the project's servers; of all, for administrators."""
         policy.authorize(req.nova, "network:get_port")
@@ -133,6 +138,7 @@ class Ports(_Resource):
 class PortResource(_Resource):
     """/network/v2.0/ports/{port_id}"""
 
+    @takes(query=_ANY_QUERY)
     def on_get(self, req: Request, resp: falcon.Response, port_id: str) -> None:
         """Show a port."""
         policy.authorize(req.nova, "network:get_port")
@@ -196,7 +202,7 @@ class Absent(_Resource):
 
 
 def _query(req: Request) -> Query:
-    return req.query(_ANY_QUERY)
+    return req.query()
 
 
 def _limit(query: Query, most: int) -> int:

@@ -16,7 +16,7 @@ import falcon
 from nova_lite import exception, policy
 from nova_lite.api import server_lookup
 from nova_lite.api.microversion import Version
-from nova_lite.api.request import Request, since
+from nova_lite.api.request import Request, since, takes
 from nova_lite.api.schemas import consoles as schemas
 from nova_lite.api.server_lookup import API
 from nova_lite.api.services import Services
@@ -76,9 +76,10 @@ class RemoteConsoles:
         self._services = services
 
     @since("2.6")
+    @takes(body=schemas.REMOTE_CONSOLE)
     def on_post(self, req: Request, resp: falcon.Response, server_id: str) -> None:
         """Open a console."""
-        wanted = req.json_body(schemas.REMOTE_CONSOLE)["remote_console"]
+        wanted = req.json_body()["remote_console"]
         if wanted["protocol"] != "vnc":
             server_lookup.find(self._services, req, server_id, "os-remote-consoles")
             raise _unavailable(wanted["type"])

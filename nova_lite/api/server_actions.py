@@ -16,7 +16,7 @@ from nova_lite import exception, policy
 from nova_lite.api import server_lookup, validation
 from nova_lite.api.microversion import Version, Versioned
 from nova_lite.api.remote_consoles import OldConsoles
-from nova_lite.api.request import Request
+from nova_lite.api.request import Request, takes
 from nova_lite.api.schemas import server_actions as schemas
 from nova_lite.api.server_deferred_delete import ServerDeferredDelete
 from nova_lite.api.server_images import ServerImages
@@ -99,6 +99,12 @@ class ServerAction:
             **ServerShelving(services).actions,
         }
 
+    @property
+    def schemas(self) -> dict[str, Schema | Versioned[Schema]]:
+        """What the body of each action may look like."""
+        return {name: schema for name, (schema, _do) in self._actions.items()}
+
+    @takes(body={})
     def on_post(self, req: Request, resp: falcon.Response, server_id: str) -> None:
         """Do the action that the body names."""
         body = req.json_value()

@@ -13,7 +13,7 @@ import falcon
 from oslo_log import log
 
 from nova_lite import exception, policy, rpc
-from nova_lite.api.request import Request
+from nova_lite.api.request import Request, takes
 from nova_lite.api.schemas import server_external_events as schemas
 from nova_lite.api.server_lookup import API
 from nova_lite.api.services import Services
@@ -33,13 +33,14 @@ class ServerExternalEvents:
     def __init__(self, services: Services) -> None:
         self._services = services
 
+    @takes(body=schemas.CREATE)
     def on_post(self, req: Request, resp: falcon.Response) -> None:
         """Take note of events.
 
         :raises NotFound: none of them is of a server that is on a host.
         """
         policy.authorize(req.nova, API + "os-server-external-events:create")
-        given = req.json_body(schemas.CREATE)["events"]
+        given = req.json_body()["events"]
         uuids = sorted({event["server_uuid"].lower() for event in given})
         rows = {row.uuid: row for row in self._services.db.read(lambda conn: instances.get_many(conn, uuids))}
         events = [_judged(event, rows.get(event["server_uuid"].lower())) for event in given]

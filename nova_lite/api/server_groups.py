@@ -8,7 +8,7 @@ import uuid
 import falcon
 
 from nova_lite import exception, policy
-from nova_lite.api.request import Request
+from nova_lite.api.request import Request, takes
 from nova_lite.api.schemas import server_groups as schemas
 from nova_lite.api.services import Services
 from nova_lite.api.views import server_groups as views
@@ -25,9 +25,10 @@ class ServerGroups:
     def __init__(self, services: Services) -> None:
         self._services = services
 
+    @takes(query=schemas.LIST)
     def on_get(self, req: Request, resp: falcon.Response) -> None:
         policy.authorize(req.nova, _API + "index")
-        query = req.query(schemas.LIST)
+        query = req.query()
         project_id: str | None = req.nova.project_id
         if "all_projects" in query and req.nova.is_admin:
             policy.authorize(req.nova, _API + "index:all_projects")
@@ -43,9 +44,10 @@ class ServerGroups:
         )
         resp.media = {"server_groups": [views.detail(req, group, members.get(group.id, [])) for group in found]}
 
+    @takes(body=schemas.CREATE)
     def on_post(self, req: Request, resp: falcon.Response) -> None:
         policy.authorize(req.nova, _API + "create")
-        body = req.json_body(schemas.CREATE)["server_group"]
+        body = req.json_body()["server_group"]
         name, rules = body["name"], body.get("rules") or {}
         chosen = body["policy"] if "policy" in body else body["policies"][0]
         if rules and chosen != ANTI_AFFINITY:

@@ -7,7 +7,7 @@ import falcon
 
 from nova_lite import exception
 from nova_lite.api import server_lookup, validation
-from nova_lite.api.request import Request, since
+from nova_lite.api.request import Request, since, takes
 from nova_lite.api.schemas import server_tags as schemas
 from nova_lite.api.services import Services
 from nova_lite.api.views import links
@@ -28,9 +28,10 @@ class Tags:
         resp.media = {"tags": tags.get(row.uuid, [])}
 
     @since("2.26")
+    @takes(body=schemas.TAGS)
     def on_put(self, req: Request, resp: falcon.Response, server_id: str) -> None:
         """Put these tags in the place of all others."""
-        tags = req.json_body(schemas.TAGS)["tags"]
+        tags = req.json_body()["tags"]
         row = server_lookup.find(self._services, req, server_id, "os-server-tags:update_all")
         resp.media = {"tags": self._services.db.write(lambda conn: instance_tags.replace(conn, row.uuid, tags))}
 

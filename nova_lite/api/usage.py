@@ -10,7 +10,7 @@ import falcon
 from nova_lite import exception, policy
 from nova_lite.api import paging
 from nova_lite.api.microversion import Version
-from nova_lite.api.request import Request
+from nova_lite.api.request import Request, takes
 from nova_lite.api.schemas import usage as schemas
 from nova_lite.api.services import Services
 from nova_lite.api.views import usage as views
@@ -64,9 +64,10 @@ class _Resource:
 class UsageOfAll(_Resource):
     """/os-simple-tenant-usage"""
 
+    @takes(query=schemas.SEARCH)
     def on_get(self, req: Request, resp: falcon.Response) -> None:
         policy.authorize(req.nova, _API + "list")
-        query = req.query(schemas.SEARCH)
+        query = req.query()
         found, (start, stop), now, page = self._search(req, query, None)
         detailed = query.get("detailed", ["0"])[0] == "1"
         projects: dict[str, list[ServerUsage]] = {}
@@ -85,9 +86,10 @@ class UsageOfAll(_Resource):
 class UsageOfProject(_Resource):
     """/os-simple-tenant-usage/{project_id}"""
 
+    @takes(query=schemas.SEARCH)
     def on_get(self, req: Request, resp: falcon.Response, project_id: str) -> None:
         policy.authorize(req.nova, _API + "show", {"project_id": project_id})
-        query = req.query(schemas.SEARCH)
+        query = req.query()
         found, (start, stop), now, page = self._search(req, query, project_id)
         # Nova says {} of a project that used nothing, which its own clients cannot show.
         resp.media = {"tenant_usage": views.project(project_id, found, start, stop, now, detailed=True)}
