@@ -14,3 +14,7 @@ GRANT INSERT, DELETE ON nova_lite.grants TO nova_lite_scheduler@'%';
 GRANT UPDATE (ticket, updated_at) ON nova_lite.compute_nodes TO nova_lite_scheduler@'%';
 GRANT UPDATE (ticket, updated_at) ON nova_lite.server_groups TO nova_lite_scheduler@'%';
 GRANT INSERT, UPDATE ON nova_lite.services TO nova_lite_scheduler@'%';
+
+-- The proxy of screens looks at what a token opens, and notes that it was used.
+GRANT SELECT ON nova_lite.* TO nova_lite_novncproxy@'%';
+GRANT UPDATE (used_at) ON nova_lite.console_tokens TO nova_lite_novncproxy@'%';

@@ -6,6 +6,7 @@ Everything works with them, and what a service has no business with is refused.
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import sys
 import threading
@@ -23,8 +24,10 @@ from tests.fixtures import production
 from tests.fixtures.client import Client
 from tests.fixtures.cloud import Cloud, Process, merged, wait_for
 from tests.fixtures.mariadb import MariaDB
+from tests.fixtures.ports import free_port
 from tests.fixtures.production import DATABASE, ETC, VHOST, user_of
 from tests.fixtures.rabbitmq import RabbitMQ
+from tests.fixtures.web_socket import Refused, Screen, socket_url
 
 _GUNICORN = [str(Path(sys.executable).with_name("gunicorn")), "--config", str(ETC / "nova-lite" / "gunicorn.conf.py")]
 
@@ -41,7 +44,11 @@ class LeastCloud(Cloud):
     ) -> None:
         self._mariadb, self._rabbitmq = mariadb, rabbitmq
         # For nova-lite-manage, whose audit asks computes as the api does.
-        settings = {"oslo_messaging_notifications": {"driver": "messagingv2"}}
+        port = free_port()
+        settings = {
+            "oslo_messaging_notifications": {"driver": "messagingv2"},
+            "novnc": {"enabled": "true", "port": str(port), "base_url": f"http://127.0.0.1:{port}/vnc_lite.html"},
+        }
         super().__init__(directory, self.database_url("manage"), rabbitmq.url_of("api"), merged(settings, more or {}))
 
     def database_url(self, service: str) -> str:
@@ -81,7 +88,7 @@ def cloud(mariadb: MariaDB, rabbitmq: RabbitMQ, tmp_path_factory: pytest.TempPat
         production.run_sql(mariadb, "grants.sql")
         # What is imported before the fork has to work behind it.
         cloud.start_gunicorn("--preload")
-        for program in ("conductor", "scheduler", "compute"):
+        for program in ("conductor", "scheduler", "compute", "novncproxy"):
             cloud.start(program)
         cloud.wait_until_up(120)
         yield cloud
@@ -139,6 +146,24 @@ def test_whoever_follows_events_sees_them(cloud: LeastCloud, client: Client, rab
     client.delete([server])
 
 
+def test_a_screen_is_opened_once(cloud: LeastCloud, client: Client) -> None:
+    """The proxy finds the token, asks the compute, and notes that it was used; nobody serves the fake's screens."""
+    (proxy,) = cloud.running("novncproxy")
+    proxy.wait_until_started()
+    server = client.boot("seen", client.flavor("small"))
+    client.settle([server])
+    wanted = {"remote_console": {"protocol": "vnc", "type": "novnc"}}
+    url = socket_url(client.call("POST", f"/servers/{server}/remote-consoles", wanted)["remote_console"]["url"])
+
+    with contextlib.suppress(Refused, ConnectionError):
+        Screen(url).close()
+    with pytest.raises(Refused, match="403"):
+        Screen(url)
+
+    assert f"console opened instance={server}" in proxy.log.read_text()
+    client.delete([server])
+
+
 def test_a_scheduler_removes_grants_that_nobody_consumed(cloud: LeastCloud, mariadb: MariaDB) -> None:
     columns = "consumer, migration, node_id, ticket, vcpus, memory_mb, disk_gb, created_at, expires_at"
     with mariadb.root(DATABASE) as cursor:
@@ -181,6 +206,8 @@ def test_nothing_was_refused_to_a_service(cloud: LeastCloud, rabbitmq: RabbitMQ)
         ("scheduler", "UPDATE compute_nodes SET used_vcpus = 0"),
         ("scheduler", "INSERT INTO allocations SELECT * FROM allocations"),
         ("manage", "CREATE DATABASE mine"),
+        ("novncproxy", "INSERT INTO console_tokens SELECT * FROM console_tokens"),
+        ("novncproxy", "UPDATE console_tokens SET instance_uuid = ''"),
         ("api", "SELECT user FROM mysql.user"),
     ],
 )
@@ -214,6 +241,12 @@ def _order_another_compute(channel: Any) -> None:
     channel.queue_declare("compute.mine")  # the refusal comes with the next answer
 
 
+def _order_a_conductor(channel: Any) -> None:
+    channel.confirm_select()
+    channel.basic_publish(amqp.Message("{}"), "nova_lite", "conductor")
+    channel.queue_declare("reply_mine")
+
+
 def _make_a_queue(channel: Any) -> None:
     channel.queue_declare("mine")
 
@@ -233,6 +266,7 @@ def _listen_to_notifications(channel: Any) -> None:
         ("api", _take_the_conductors_orders),
         ("api", _listen_to_notifications),
         ("scheduler", _take_the_conductors_orders),
+        ("novncproxy", _order_a_conductor),
         ("events", _make_a_queue),
     ],
 )
