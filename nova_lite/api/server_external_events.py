@@ -53,7 +53,7 @@ class ServerExternalEvents:
 
     def _act(self, req: Request, accepted: list[dict[str, Any]], rows: dict[str, Instance]) -> None:
         for event in accepted:
-            LOG.info("external event name=%s instance=%s tag=%s", event["name"], event["server_uuid"], event["tag"])
+            LOG.info("external event name=%s instance=%s tag=%s", event["name"], event["server_uuid"], event.get("tag"))
         changed = [rows[event["server_uuid"].lower()] for event in accepted if event["name"] == _POWER_UPDATE]
         hosts = sorted({row.host for row in changed if row.host})
         if not hosts:
@@ -75,7 +75,7 @@ class ServerExternalEvents:
 
 def _judged(event: dict[str, Any], row: Instance | None) -> dict[str, Any]:
     """Answer one event: as it came, with what became of it."""
-    shown = {"status": "completed", "tag": None, **event}
+    shown = {"status": "completed", **event}
     if row is None:
         return {**shown, "status": "failed", "code": _UNKNOWN_SERVER}
     if row.host is None:

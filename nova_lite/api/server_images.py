@@ -120,7 +120,7 @@ def describe(req: Request, row: Instance, name: str, image_type: str, metadata: 
         "visibility": "private",
         "min_disk": max(base.min_disk if base else 0, instances.flavor_of(row).root_gb),
         "min_ram": base.min_ram if base else 0,
-        "properties": {**inherited, **metadata, **origin},
+        "properties": {**inherited, **origin, **metadata},
     }
 
 

@@ -96,7 +96,7 @@ def _run(options: argparse.Namespace, chosen: Sequence[Rung]) -> int:
 
 
 def _ask(directory: Path, configuration: Path, chosen: Sequence[Rung], options: argparse.Namespace) -> list[Account]:
-    known = rungs.known_failures()
+    known = rungs.known_failures("fake")
     accounts = []
     for rung in chosen:
         tests = tuple(test for test in rung.tests if not options.test or options.test in test)

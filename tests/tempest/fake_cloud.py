@@ -39,9 +39,12 @@ def running(directory: Path) -> Iterator[Login]:
     with contextlib.ExitStack() as stack:
         keystone = Keystone(openstack.environment(), directory, cache=True)
         stack.callback(keystone.stop)
+        # Of two requests that read and then write at the same moment, SQLite lets one fail.
+        keystone.threads = 1
         keystone.start()
         glance = Glance(keystone.home, directory, keystone)
         stack.callback(glance.stop)
+        glance.threads = 1
         glance.start()
         keystone.add_user("nova", "service", "admin")
         cloud = Cloud(directory, f"sqlite:///{directory}/nova-lite.sqlite", "fake://", _settings(keystone))

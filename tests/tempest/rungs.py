@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is expected of Tempest: the tests of each rung, by name, and those that are known to fail, each with its reason.
 
-A rung is a file of names in rungs/, ``#`` begins a comment. Known failures are in known_failures.yaml, by name.
+A rung is a file of names in rungs/, ``#`` begins a comment. Known failures are in known_failures.yaml, by the
+hypervisor that they fail with, or "any", and by name.
 """
 
 from __future__ import annotations
@@ -40,9 +41,10 @@ def _read(path: Path) -> Rung:
     return Rung(path.stem, about, tuple(line for line in lines if not line.startswith("#")))
 
 
-def known_failures() -> dict[str, str]:
-    """Return the tests that are known to fail, with the reason of each."""
-    return yaml.safe_load((_HERE / "known_failures.yaml").read_text()) or {}
+def known_failures(hypervisor: str) -> dict[str, str]:
+    """Return the tests that are known to fail with a hypervisor, with the reason of each."""
+    by_hypervisor: dict[str, dict[str, str]] = yaml.safe_load((_HERE / "known_failures.yaml").read_text()) or {}
+    return {**(by_hypervisor.get("any") or {}), **(by_hypervisor.get(hypervisor) or {})}
 
 
 @dataclass

@@ -40,6 +40,8 @@ _BODIES = {
     "/metadata/{key}": {"meta": {"x": "b"}},
     "/servers/{server_id}/tags": {"tags": ["a"]},
     "/migrations/{migration_id}/action": {"force_complete": None},
+    "/remote-consoles": {"remote_console": {"protocol": "vnc", "type": "novnc"}},
+    "/remote-consoles": {"remote_console": {"protocol": "vnc", "type": "novnc"}},
 }
 _ACTIONS = [
     {"reboot": {"type": "SOFT"}},

@@ -48,6 +48,7 @@ def test_each_event_is_answered_for_itself(client: Client) -> None:
         (422, "failed"),
         (400, "failed"),
     ]
+    assert [event.get("tag", "none") for event in body["events"]] == ["v", "none", "none", "POWER_UP"]
     assert tell(client, {"server_uuid": NOBODY, "name": "network-changed"})[0] == 404
 
 

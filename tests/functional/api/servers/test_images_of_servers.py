@@ -116,3 +116,16 @@ def test_a_server_that_is_deleted_takes_its_unfinished_image_with_it(api: Server
     assert api.call("DELETE", f"/servers/{server_id}").status_code == 204
 
     assert not api.db.read(lambda conn: images.exists(conn, image_id))
+
+
+def test_the_users_metadata_has_the_last_word_on_an_image_and_not_on_a_backup(api: ServerAPI) -> None:
+    metadata = {"image_type": "golden"}
+    server_id = api.active()
+
+    made = _act(api, server_id, {"createImage": {"name": "mine", "metadata": metadata}}).json["image_id"]
+    api.settle(server_id)
+    backup = {"name": "b", "backup_type": "daily", "rotation": 1, "metadata": metadata}
+    kept = _act(api, server_id, {"createBackup": backup}).json["image_id"]
+
+    types = [api.db.read(lambda conn, one=one: images.get(conn, one)).properties["image_type"] for one in (made, kept)]
+    assert types == ["golden", "backup"]

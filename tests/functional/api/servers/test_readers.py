@@ -19,6 +19,7 @@ _BODIES = {
     "/servers/{server_id}/tags": {"tags": ["a"]},
     "/servers/{server_id}/action": {"os-stop": None},
     "/servers/{server_id}/migrations/{migration_id}/action": {"force_complete": None},
+    "/servers/{server_id}/remote-consoles": {"remote_console": {"protocol": "vnc", "type": "novnc"}},
     "/os-server-groups": {"server_group": {"name": "g", "policy": "affinity"}},
 }
 _WRITES = sorted(
@@ -37,7 +38,8 @@ def test_a_reader_changes_nothing(make_api: Callable[..., ServerAPI], method: st
     api = make_api()
     server = api.active(metadata={"x": "1"}, tags=["x"])
     group = api.call("POST", "/os-server-groups", _BODIES["/os-server-groups"]).json["server_group"]["id"]
-    filled = path.format(server_id=server, key="x", tag="x", group_id=group, migration_id="1")
+    other = dict.fromkeys(("key", "tag", "port_id", "volume_id", "share_id"), "x")
+    filled = path.format(server_id=server, group_id=group, migration_id="1", **other)
     before = api.db.read(lambda conn: conn.execute(models.instances.select()).all())
 
     answer = api.call(method, filled, _BODIES.get(path), user="carol")
