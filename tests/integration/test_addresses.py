@@ -6,13 +6,14 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable
+from functools import partial
 from ipaddress import IPv4Address, IPv4Network
 
 import pytest
 import sqlalchemy as sa
 
-from nova_lite import exception
-from nova_lite.db import addresses, instances, migration
+from nova_lite import audit, exception
+from nova_lite.db import actions, addresses, instances, migration, operations
 from nova_lite.db.models import addresses as table
 from nova_lite.db.session import Database
 from nova_lite.objects.flavor import Flavor
@@ -46,15 +47,19 @@ def create(database: Database, count: int, *requests: NetworkRequest, uuids: lis
     return database.write(lambda conn: instances.create(conn, database._conf, new, CALLER)).uuids
 
 
+def assign(database: Database, uuids: list[str]) -> dict[str, str]:
+    return database.write(lambda conn: addresses.assign(conn, NETWORK, uuids))
+
+
 def handed_out(database: Database) -> dict[str, str]:
     rows = database.read(lambda conn: conn.execute(sa.select(table.c.instance_uuid, table.c.address)).all())
     return {row[0]: str(IPv4Address(row[1])) for row in rows}
 
 
-def at_once(*functions: Callable[[], None]) -> None:
+def at_once(*functions: Callable[[], object]) -> None:
     gate, failures = threading.Barrier(len(functions)), list[BaseException]()
 
-    def run(function: Callable[[], None]) -> None:
+    def run(function: Callable[[], object]) -> None:
         gate.wait()
         try:
             function()
@@ -75,13 +80,12 @@ def test_many_conductors_never_give_one_address_twice(databases: list[Database])
     uuids = create(databases[0], CONDUCTORS * BATCHES * BATCH)
     given: dict[str, str] = {}
 
-    def assign(number: int) -> None:
+    def assign_some(number: int) -> None:
         mine = uuids[number * BATCHES * BATCH : (number + 1) * BATCHES * BATCH]
         for start in range(0, len(mine), BATCH):
-            batch = mine[start : start + BATCH]
-            given.update(databases[number].write(lambda conn, batch=batch: addresses.assign(conn, NETWORK, batch)))
+            given.update(assign(databases[number], mine[start : start + BATCH]))
 
-    at_once(*(lambda number=number: assign(number) for number in range(CONDUCTORS)))  # type: ignore[misc]
+    at_once(*(partial(assign_some, number) for number in range(CONDUCTORS)))
 
     booked = handed_out(databases[0])
     assert len(booked) == len(set(booked.values())) == len(given) == NETWORK.size
@@ -94,14 +98,7 @@ def test_two_conductors_on_the_same_servers(databases: list[Database]) -> None:
     uuids = create(databases[0], 10)
     answers: list[dict[str, str]] = []
 
-    at_once(
-        *(
-            lambda database=database: answers.append(  # type: ignore[misc]
-                database.write(lambda conn: addresses.assign(conn, NETWORK, uuids))
-            )
-            for database in databases
-        )
-    )
+    at_once(*(partial(lambda database: answers.append(assign(database, uuids)), each) for each in databases))
 
     assert len(handed_out(databases[0])) == 10
     assert all(answer == answers[0] for answer in answers)
@@ -119,10 +116,7 @@ def test_one_address_that_many_ask_for_and_that_is_handed_out_meanwhile(database
         except exception.BadRequest as error:
             assert "already in use" in str(error)
 
-    at_once(
-        lambda: databases[0].write(lambda conn: addresses.assign(conn, NETWORK, others)) and None,
-        *(lambda database=database: ask(database) for database in databases[1:]),  # type: ignore[misc]
-    )
+    at_once(partial(assign, databases[0], others), *(partial(ask, each) for each in databases[1:]))
 
     booked = handed_out(databases[0])
     assert len(booked) == len(set(booked.values())) == 5 + len(taken)
@@ -152,3 +146,24 @@ def test_what_was_given_back_is_given_out_again_last(databases: list[Database]) 
     database.write(lambda conn: addresses.release(conn, [first], {}))
     database.write(lambda conn: addresses.assign(conn, NETWORK, [second, third]))
     assert gone not in handed_out(database).values()
+
+
+def test_servers_that_are_deleted_while_they_get_their_addresses(databases: list[Database]) -> None:
+    """Whichever comes first, no deleted server has an address, and every other has one."""
+    uuids = create(databases[0], 40)
+
+    def assign_all(database: Database) -> None:
+        for start in range(0, len(uuids), BATCH):
+            assign(database, uuids[start : start + BATCH])
+
+    def delete(database: Database) -> None:
+        for one in uuids[::2]:
+            operation = database.write(partial(instances.begin_delete, uuid=one, caller=CALLER))
+            claimed = database.read(partial(operations.get_many, uuids=[operation]))
+            database.write(partial(actions.finish_deletes, claimed=claimed, domains_gone=True))
+
+    at_once(*(partial(assign_all, each) for each in databases[:2]), partial(delete, databases[2]))
+
+    assert handed_out(databases[0]).keys() == set(uuids[1::2])
+    found = audit.find(audit.look(databases[0]))
+    assert [finding for finding in found if finding.kind.startswith("address")] == []
