@@ -98,20 +98,33 @@ _NOUNS = (
     usage,
 )
 
+# What needs no token and has no version yet.
+_ROOTS: tuple[tuple[str, type[Any]], ...] = (
+    ("/", versions.Root),
+    ("/v2", versions.Legacy),
+    (COMPUTE, versions.Compute),
+)
+
+
+def routes() -> list[tuple[str, type[Any]]]:
+    """Return every route of every face, whether this process is to have it or not: paths and resource classes."""
+    compute = [(COMPUTE + path, resource) for noun in _NOUNS for path, resource in noun.ROUTES]
+    return [*_ROOTS, *compute, *identity.ROUTES, *images.ROUTES, *networks.ROUTES]
+
 
 def make_app(services: Services) -> WSGIApp:
     """Make the application of this process."""
     embedded = services.conf.auth.strategy == "embedded"
     tokens = Tokens(services.conf) if embedded else None
     authenticator = auth.EmbeddedAuthenticator(tokens) if tokens else auth.KeystoneAuthenticator()
-    routes = _compute_routes(services)
+    compute = _compute_routes(services)
     app: Any = falcon.App(
         request_type=Request,
         middleware=[
             RequestMiddleware(services),
             auth.AuthMiddleware(authenticator),
             NothingLeftOut(),
-            ProjectSegment(frozenset(path.split("/")[1] for path, _ in routes)),
+            ProjectSegment(frozenset(path.split("/")[1] for path, _ in compute)),
             StrictQueries(),
         ],
     )
@@ -120,10 +133,9 @@ def make_app(services: Services) -> WSGIApp:
         dumps=lambda value: msgspec.json.encode(value).decode()
     )
     errors.install(app, issues_tokens=embedded)
-    app.add_route("/", versions.Root(services))
-    app.add_route("/v2", versions.Legacy(services))
-    app.add_route(COMPUTE, versions.Compute(services))
-    for path, resource in routes:
+    for path, root in _ROOTS:
+        app.add_route(path, root(services))
+    for path, resource in compute:
         app.add_route(COMPUTE + path, resource)
     if tokens:
         cloud = Cloud(services.conf.auth.region, services.conf.image.endpoint, services.network is not None)

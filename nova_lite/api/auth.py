@@ -92,6 +92,11 @@ class AuthMiddleware:
 
 def is_public(req: Request) -> bool:
     """Tell whether a request needs no token."""
-    if req.path == "/v3/auth/tokens":
-        return req.method == "POST"
-    return (req.path.rstrip("/") or "/") in _PUBLIC
+    return needs_no_token(req.method, req.path)
+
+
+def needs_no_token(method: str, path: str) -> bool:
+    """Tell whether requests with this method to this path need no token."""
+    if path == "/v3/auth/tokens":
+        return method == "POST"
+    return (path.rstrip("/") or "/") in _PUBLIC

@@ -31,6 +31,27 @@ _NAMES = {
     501: "notImplemented",
     503: "serviceUnavailable",
 }
+_ONE = {"code": {"type": "integer"}, "message": {"type": "string"}}
+_TITLED = {**_ONE, "title": {"type": "string"}}
+
+
+def _form(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
+
+
+#: What ``show`` writes, by the face that was asked.
+SCHEMAS: dict[str, dict[str, Any]] = {
+    "compute": {
+        "type": "object",
+        "propertyNames": {"enum": sorted({*_NAMES.values(), "computeFault"})},
+        "additionalProperties": _form(_ONE),
+        "minProperties": 1,
+        "maxProperties": 1,
+    },
+    "identity": _form({"error": _form(_TITLED)}),
+    "image": _form(_TITLED),
+    "network": _form({"NeutronError": _form(dict.fromkeys(("type", "message", "detail"), {"type": "string"}))}),
+}
 _UNEXPECTED = exception.NovaLiteError.template
 
 

@@ -82,6 +82,7 @@ class Extensions:
         pass
 
     def on_get(self, req: Request, resp: falcon.Response) -> None:
+        """List the extensions."""
         policy.authorize(req.nova, "os_compute_api:extensions")
         resp.media = {"extensions": [_show(alias) for alias in _NAMES]}
 
@@ -93,6 +94,7 @@ class Extension:
         pass
 
     def on_get(self, req: Request, resp: falcon.Response, alias: str) -> None:
+        """Show an extension."""
         policy.authorize(req.nova, "os_compute_api:extensions")
         if alias not in _NAMES:
             raise exception.NotFound()

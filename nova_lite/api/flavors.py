@@ -88,6 +88,7 @@ class Flavors(_Resource):
 
     @takes(query=schemas.LIST)
     def on_get(self, req: Request, resp: falcon.Response) -> None:
+        """List flavors by id and name."""
         found, page = self._list(req)
         last = found[-1].flavorid if found else ""
         resp.media = {
@@ -124,6 +125,7 @@ class FlavorsDetail(_Resource):
 
     @takes(query=schemas.LIST)
     def on_get(self, req: Request, resp: falcon.Response) -> None:
+        """List flavors with all that there is to show of them."""
         found, page = self._list(req)
         last = found[-1].flavorid if found else ""
         with_extra_specs = policy.allows(req.nova, _EXTRA_SPECS + "index")
@@ -137,6 +139,7 @@ class FlavorResource(_Resource):
     """/flavors/{flavor_id}"""
 
     def on_get(self, req: Request, resp: falcon.Response, flavor_id: str) -> None:
+        """Show a flavor."""
         flavor = self._get(req, flavor_id)
         resp.media = {"flavor": views.detail(req, flavor, policy.allows(req.nova, _EXTRA_SPECS + "index"))}
 

@@ -32,6 +32,7 @@ class Version(_Resource):
     """/v3"""
 
     def on_get(self, req: Request, resp: falcon.Response) -> None:
+        """Say which version there is."""
         resp.media = {"version": views.version(req)}
 
 
@@ -40,6 +41,7 @@ class AuthTokens(_Resource):
 
     @takes(body=schemas.LOGIN, query=_NO_CATALOG)
     def on_post(self, req: Request, resp: falcon.Response) -> None:
+        """Log in: issue a token."""
         auth = req.json_body()["auth"]
         query = req.query()
         user, earlier = self._user(auth["identity"])
@@ -81,6 +83,7 @@ class AuthTokens(_Resource):
 
     @takes(query=_NO_CATALOG)
     def on_get(self, req: Request, resp: falcon.Response) -> None:
+        """Look into a token."""
         query = req.query()
         text, token = self._subject(req)
         self._answer(req, resp, text, token, "nocatalog" not in query)
@@ -88,6 +91,7 @@ class AuthTokens(_Resource):
     on_head = on_get
 
     def on_delete(self, req: Request, resp: falcon.Response) -> None:
+        """Revoke a token."""
         self._tokens.revoke(self._subject(req)[1])
         resp.status = falcon.HTTP_204
 
@@ -117,6 +121,7 @@ class AuthCatalog(_Resource):
     """/v3/auth/catalog"""
 
     def on_get(self, req: Request, resp: falcon.Response) -> None:
+        """Show the catalogue of services."""
         resp.media = views.listed(req, "catalog", views.catalog(req, self._cloud))
 
 
@@ -124,6 +129,7 @@ class AuthProjects(_Resource):
     """/v3/auth/projects"""
 
     def on_get(self, req: Request, resp: falcon.Response) -> None:
+        """List the projects that the caller can have tokens for."""
         _show_projects(req, resp, self._tokens, req.user_id)
 
 
@@ -131,6 +137,7 @@ class UserProjects(_Resource):
     """/v3/users/{user_id}/projects"""
 
     def on_get(self, req: Request, resp: falcon.Response, user_id: str) -> None:
+        """List a user's projects."""
         if user_id != req.user_id:
             policy.authorize(req.nova, "identity:list_projects")
         _show_projects(req, resp, self._tokens, user_id)
@@ -150,6 +157,7 @@ class Projects(_Resource):
 
     @takes(query=_FILTERS)
     def on_get(self, req: Request, resp: falcon.Response) -> None:
+        """List projects."""
         policy.authorize(req.nova, "identity:list_projects")
         shown = [views.project(req, project) for project in self._tokens.directory.projects]
         resp.media = views.listed(req, "projects", _filtered(req, shown))
@@ -167,6 +175,7 @@ class ProjectResource(_Resource):
     """/v3/projects/{project_id}"""
 
     def on_get(self, req: Request, resp: falcon.Response, project_id: str) -> None:
+        """Show a project."""
         if project_id != req.nova.project_id:
             policy.authorize(req.nova, "identity:list_projects")
         project = next((p for p in self._tokens.directory.projects if p.id == project_id), None)
@@ -180,6 +189,7 @@ class Users(_Resource):
 
     @takes(query=_FILTERS)
     def on_get(self, req: Request, resp: falcon.Response) -> None:
+        """List users."""
         policy.authorize(req.nova, "identity:list_users")
         shown = [views.user(req, user) for user in self._tokens.directory.users]
         resp.media = views.listed(req, "users", _filtered(req, shown))
@@ -189,6 +199,7 @@ class UserResource(_Resource):
     """/v3/users/{user_id}"""
 
     def on_get(self, req: Request, resp: falcon.Response, user_id: str) -> None:
+        """Show a user."""
         if user_id != req.nova.user_id:
             policy.authorize(req.nova, "identity:list_users")
         user = next((u for u in self._tokens.directory.users if u.id == user_id), None)
@@ -202,6 +213,7 @@ class Roles(_Resource):
 
     @takes(query=_FILTERS)
     def on_get(self, req: Request, resp: falcon.Response) -> None:
+        """List roles."""
         policy.authorize(req.nova, "identity:list_roles")
         shown = [views.role_detail(req, name) for name in identity_file.ROLES]
         resp.media = views.listed(req, "roles", _filtered(req, shown))
@@ -212,6 +224,7 @@ class Domains(_Resource):
 
     @takes(query=_FILTERS)
     def on_get(self, req: Request, resp: falcon.Response) -> None:
+        """List domains: the only one."""
         shown = [{**views.domain(req), "domain_id": None}]
         resp.media = views.listed(req, "domains", _filtered(req, shown))
 
@@ -220,6 +233,7 @@ class DomainResource(_Resource):
     """/v3/domains/{domain_id}"""
 
     def on_get(self, req: Request, resp: falcon.Response, domain_id: str) -> None:
+        """Show the domain."""
         if domain_id != views.DOMAIN["id"]:
             raise exception.NotFound(f"Could not find domain: {domain_id}.")
         resp.media = {"domain": views.domain(req)}

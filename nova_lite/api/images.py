@@ -40,6 +40,7 @@ class Versions:
         pass
 
     def on_get(self, req: Request, resp: falcon.Response) -> None:
+        """Say which versions there are."""
         resp.status = falcon.HTTP_200 if req.path.endswith("/versions") else falcon.HTTP_300
         resp.media = views.versions(req)
 
@@ -51,6 +52,7 @@ class Schemas:
         pass
 
     def on_get(self, req: Request, resp: falcon.Response, name: str) -> None:
+        """Show what images look like."""
         if name not in ("image", "images"):
             raise exception.NotFound()
         resp.media = views.schema(name)
@@ -82,6 +84,7 @@ class Images(_Resource):
 
     @takes(query=schemas.LIST)
     def on_get(self, req: Request, resp: falcon.Response) -> None:
+        """List images."""
         query = req.query()
         wanted = _search(req, query, self._services.conf.api.max_limit)
         found = self._services.db.read(lambda conn: images.search(conn, wanted)) if wanted.limit else []
@@ -97,6 +100,7 @@ class Images(_Resource):
 
     @takes(body=schemas.CREATE)
     def on_post(self, req: Request, resp: falcon.Response) -> None:
+        """Create an image, without content yet."""
         policy.authorize(req.nova, "image:add_image")
         body = req.json_body()
         _refuse_read_only(body)
@@ -181,10 +185,12 @@ class ImageResource(_Resource):
     """/image/v2/images/{image_id}"""
 
     def on_get(self, req: Request, resp: falcon.Response, image_id: str) -> None:
+        """Show an image."""
         resp.media = views.detail(self._get(req, image_id))
 
     @takes(body=schemas.PATCH, media_type=_PATCH_TYPE)
     def on_patch(self, req: Request, resp: falcon.Response, image_id: str) -> None:
+        """Change an image."""
         if (req.content_type or "").split(";")[0].strip() != _PATCH_TYPE:
             raise falcon.HTTPUnsupportedMediaType(description=f"A patch is sent as {_PATCH_TYPE}.")
         image = self._change(req, image_id)
@@ -199,6 +205,7 @@ class ImageResource(_Resource):
         resp.media = views.detail(self._services.db.write(lambda conn: images.update(conn, image_id, values)))
 
     def on_delete(self, req: Request, resp: falcon.Response, image_id: str) -> None:
+        """Delete an image."""
         self.delete(req, image_id)
         resp.status = falcon.HTTP_204
 
@@ -257,6 +264,7 @@ class ImageFile(_Resource):
 
     @takes(gives="application/octet-stream")
     def on_get(self, req: Request, resp: falcon.Response, image_id: str) -> None:
+        """Send an image's content."""
         image = self._get(req, image_id)
         if image.status != images.ACTIVE:
             resp.status = falcon.HTTP_204
@@ -267,6 +275,7 @@ class ImageFile(_Resource):
 
     @takes(body={}, media_type="application/octet-stream")
     def on_put(self, req: Request, resp: falcon.Response, image_id: str) -> None:
+        """Receive an image's content."""
         if (req.content_type or "").split(";")[0].strip() != "application/octet-stream":
             raise falcon.HTTPUnsupportedMediaType(description="Content is sent as application/octet-stream.")
         image = self._change(req, image_id)
@@ -303,6 +312,7 @@ class ImageTag(_Resource):
     """/image/v2/images/{image_id}/tags/{tag}"""
 
     def on_put(self, req: Request, resp: falcon.Response, image_id: str, tag: str) -> None:
+        """Give an image a tag."""
         image = self._change(req, image_id)
         tags = sorted({*image.tags, tag})
         validation.validate(tags, schemas.ATTRIBUTES["tags"], req.version)
@@ -310,6 +320,7 @@ class ImageTag(_Resource):
         resp.status = falcon.HTTP_204
 
     def on_delete(self, req: Request, resp: falcon.Response, image_id: str, tag: str) -> None:
+        """Take a tag from an image."""
         image = self._change(req, image_id)
         if tag not in image.tags:
             raise exception.NotFound(f"Image {image_id} has no tag {tag}.")
@@ -322,6 +333,7 @@ class ImageMembers(_Resource):
     """/image/v2/images/{image_id}/members: nobody, ever; sharing with single projects is not offered."""
 
     def on_get(self, req: Request, resp: falcon.Response, image_id: str) -> None:
+        """List the projects that an image is shared with: none."""
         self._get(req, image_id)
         resp.media = {"members": [], "schema": "/v2/schemas/members"}
 

@@ -44,14 +44,17 @@ MAXIMUM = Version(2, 104)
 
 
 class Versioned(Generic[T]):
-    """A value that changes with the version: {"2.1": old, "2.19": new} is old up to 2.18 and new from 2.19 on."""
+    """A value that changes with the version: {"2.1": old, "2.19": new} is old up to 2.18 and new from 2.19 on.
 
-    def __init__(self, values: Mapping[str, T]) -> None:
+    Before the first there is none, and none from where it is None.
+    """
+
+    def __init__(self, values: Mapping[str, T | None]) -> None:
         self._values = sorted(((Version.parse(s), v) for s, v in values.items()), key=lambda item: item[0])
 
     def at(self, version: Version) -> T | None:
-        """Return the value at a version, None before the first."""
-        found = None
+        """Return the value at a version, None where there is none."""
+        found: T | None = None
         for since, value in self._values:
             if since > version:
                 break

@@ -27,7 +27,6 @@ from nova_lite.objects.diagnostics import Screen
 
 #: The only kind that there is, of the kinds that Nova knows.
 NOVNC = "novnc"
-_LAST_OLD = Version(2, 5)
 _EVERY_TYPE = Version(2, 31)
 _TLS_PORT = Version(2, 99)
 _POWERED = (states.RUNNING, states.POWER_PAUSED)
@@ -97,8 +96,6 @@ class OldConsoles:
         }
 
     def _open(self, name: str, req: Request, resp: falcon.Response, server_id: str, value: dict[str, Any]) -> None:
-        if req.version > _LAST_OLD:
-            raise exception.NotFound(f"API version {req.version} is not supported on this method.")
         url = open_console(self._services, req, server_id, value["type"])
         resp.status = falcon.HTTP_200
         resp.media = {"console": {"type": value["type"], "url": url}}

@@ -204,6 +204,11 @@ def until(text: str) -> Callable[[Method], Method]:
     return _bounded(microversion.MINIMUM, Version.parse(text))
 
 
+def serves(method: Any, version: Version) -> bool:
+    """Tell whether a resource's method serves a microversion, by its ``since`` and ``until``."""
+    return all(first <= version <= last for first, last in getattr(method, "bounds", ()))
+
+
 def _bounded(first: Version, last: Version) -> Callable[[Method], Method]:
     def decorate(method: Method) -> Method:
         @functools.wraps(method)
@@ -212,7 +217,6 @@ def _bounded(first: Version, last: Version) -> Callable[[Method], Method]:
                 raise exception.NotFound(f"API version {req.version} is not supported on this method.")
             method(self, req, resp, **ids)
 
-        # What bounds() tells the description.
         checked.bounds = (*getattr(method, "bounds", ()), (first, last))  # type: ignore[attr-defined]
         return checked  # type: ignore[return-value]  # wraps() keeps what Method promises; mypy cannot see it
 

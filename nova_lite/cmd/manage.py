@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from oslo_config import cfg
 
 from nova_lite import conf, exception
-from nova_lite.manage import audit, config, db, drain, flavor, service, user
+from nova_lite.manage import audit, config, db, drain, flavor, openapi, service, user
 
 PROGRAM = "nova-lite-manage"
 
@@ -55,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
         prog=PROGRAM, description="Manage a nova_lite cloud past its API.", parents=[_where()], allow_abbrev=False
     )
     nouns = parser.add_subparsers(dest="noun", metavar="NOUN", required=True)
-    for noun in (db, user, service, flavor, config, audit, drain):
+    for noun in (db, user, service, flavor, config, audit, drain, openapi):
         noun.add_to(nouns)
     return parser
 

@@ -36,6 +36,7 @@ OLD_ACTIONS = {
 }
 
 
-def old_action(name: str) -> Schema:
+def old_action(name: str) -> Versioned[Schema]:
     """Make the schema of one of the actions."""
-    return v.wrapped(name, {"type": {"type": "string", "enum": list(OLD_ACTIONS[name])}}, ("type",))
+    types = {"type": {"type": "string", "enum": list(OLD_ACTIONS[name])}}
+    return Versioned({"2.1": v.wrapped(name, types, ("type",)), "2.6": None})

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import json
 import logging
 import stat
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from nova_lite import conf
+from nova_lite.api import microversion
 from nova_lite.cmd import manage as command
 
 
@@ -174,3 +176,15 @@ class TestConfigCheck:
     def test_a_file_that_is_not_there(self, manage: Manage, config_file: Path) -> None:
         config_file.unlink()
         assert "Failed to find some config files" in _error(manage("config", "check"))
+
+
+def test_openapi_describes_a_microversion(manage: Manage, tmp_path: Path) -> None:
+    shown = manage("openapi", "--version", "2.53")
+    written = manage("openapi", "--output", str(tmp_path / "api.json"))
+
+    assert json.loads(shown.stdout)["info"]["version"] == "2.53"
+    assert (shown.returncode, written.returncode) == (0, 0)
+    assert json.loads((tmp_path / "api.json").read_text())["info"]["version"] == str(microversion.MAXIMUM)
+    refused = manage("openapi", "--version", "2.9999")
+    assert refused.returncode == 1
+    assert "Give --version as 2.N" in refused.stderr
