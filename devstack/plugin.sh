@@ -4,8 +4,8 @@
 # The DevStack plugin: nova_lite in the place of Nova, beside DevStack's Keystone, Glance, RabbitMQ and database.
 #
 # DevStack sources it as "plugin.sh MODE [PHASE]" with its own functions at hand (iniset, run_process, ...); it has
-# nothing in common with stack.sh beside it, which makes a cloud without DevStack. Services: nl-api, nl-cond, nl-sch and
-# nl-cpu; see settings. A node with nl-cpu alone never sees a login at the database.
+# nothing in common with stack.sh beside it, which makes a cloud without DevStack. Services: nl-api, nl-cond, nl-sch,
+# nl-novnc and nl-cpu; see settings. A node with nl-cpu alone never sees a login at the database.
 
 _XTRACE_NOVA_LITE=$(set +o | grep xtrace)
 set +o xtrace
@@ -24,11 +24,17 @@ function nova_lite_manage {
 }
 
 function is_nova_lite_control_node {
-    is_service_enabled nl-api || is_service_enabled nl-cond || is_service_enabled nl-sch
+    is_service_enabled nl-api || is_service_enabled nl-cond || is_service_enabled nl-sch ||
+        is_service_enabled nl-novnc
 }
 
 function uses_nova_lite_libvirt {
     is_service_enabled nl-cpu && [[ "$VIRT_DRIVER" == libvirt ]]
+}
+
+# The proxy is on this node: that of the api has it, unless it is fake guests that nobody can look at.
+function shows_nova_lite_screens {
+    is_service_enabled nl-novnc && [[ "$VIRT_DRIVER" == libvirt ]]
 }
 
 # Prints the base of the URL under which clients reach the api.
@@ -52,7 +58,7 @@ function check_nova_lite_settings {
         *) die $LINENO "NOVA_LITE_NETWORK=$NOVA_LITE_NETWORK: set bridge or none in local.conf" ;;
     esac
     if is_nova_lite_control_node && [[ -z "${DATABASE_TYPE:-}" ]]; then
-        die $LINENO "nl-api, nl-cond and nl-sch need the database: enable the service mysql, or set DATABASE_TYPE and" \
+        die $LINENO "nl-api, nl-cond, nl-sch and nl-novnc need the database: enable the service mysql, or set DATABASE_TYPE and" \
             "DATABASE_HOST to the controller's"
     fi
     if [[ -z "$(get_transport_url "$NOVA_LITE_VHOST")" ]]; then
@@ -72,6 +78,9 @@ function install_nova_lite_system {
         load_libvirt_functions
         install_libvirt
         install_package qemu-utils
+    fi
+    if is_service_enabled nl-novnc; then
+        install_package novnc
     fi
 }
 
@@ -167,6 +176,10 @@ function configure_nova_lite_control {
     iniset "$NOVA_LITE_CONF" api workers "$NOVA_LITE_API_WORKERS"
     iniset "$NOVA_LITE_CONF" conductor workers "$NOVA_LITE_CONDUCTORS"
     iniset "$NOVA_LITE_CONF" scheduler workers "$NOVA_LITE_SCHEDULERS"
+    iniset "$NOVA_LITE_CONF" novnc enabled "$(shows_nova_lite_screens && echo True || echo False)"
+    iniset "$NOVA_LITE_CONF" novnc listen "$(ipv6_unquote "$SERVICE_LISTEN_ADDRESS")"
+    iniset "$NOVA_LITE_CONF" novnc port "$NOVA_LITE_NOVNC_PORT"
+    iniset "$NOVA_LITE_CONF" novnc base_url "http://$SERVICE_HOST:$NOVA_LITE_NOVNC_PORT/vnc_lite.html"
     iniset "$NOVA_LITE_CONF" auth strategy keystone
     configure_keystone_authtoken_middleware "$NOVA_LITE_CONF" nova
 }
@@ -211,6 +224,12 @@ function configure_nova_lite_libvirt {
     iniset "$NOVA_LITE_CPU_CONF" libvirt live_migration_uri "qemu+ssh://$STACK_USER@%s/system"
     iniset "$NOVA_LITE_CPU_CONF" libvirt live_migration_inbound_addr "$(ipv6_unquote "$HOST_IP")"
     iniset "$NOVA_LITE_CPU_CONF" libvirt host_ip "$(ipv6_unquote "$HOST_IP")"
+    # Screens have no password: they are served where the proxy is, or else to its node.
+    if is_service_enabled nl-novnc; then
+        iniset "$NOVA_LITE_CPU_CONF" libvirt vnc_listen "${VNCSERVER_LISTEN:-127.0.0.1}"
+    else
+        iniset "$NOVA_LITE_CPU_CONF" libvirt vnc_listen "${VNCSERVER_LISTEN:-$(ipv6_unquote "$HOST_IP")}"
+    fi
 }
 
 function configure_nova_lite_bridge {
@@ -276,6 +295,9 @@ function start_nova_lite {
     if is_service_enabled nl-api; then
         start_nova_lite_api "$bin"
     fi
+    if shows_nova_lite_screens; then
+        run_process nl-novnc "$bin/nova-lite-novncproxy --config-file $NOVA_LITE_CONF"
+    fi
     if is_service_enabled nl-cpu; then
         if uses_nova_lite_libvirt; then
             group=$LIBVIRT_GROUP
@@ -339,7 +361,7 @@ function configure_nova_lite_tempest {
 # What takes requests in stops first, what the others report to last.
 function stop_nova_lite {
     local service
-    for service in nl-api nl-cpu nl-sch nl-cond; do
+    for service in nl-novnc nl-api nl-cpu nl-sch nl-cond; do
         stop_process "$service"
     done
 }

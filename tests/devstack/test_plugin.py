@@ -51,7 +51,7 @@ class Node:
         self.directory.mkdir(exist_ok=True)
         programs = self.directory / "bin"
         programs.mkdir()
-        for name in ("api", "conductor", "scheduler", "compute"):
+        for name in ("api", "conductor", "scheduler", "compute", "novncproxy"):
             (programs / f"nova-lite-{name}").symlink_to(_BIN / f"nova-lite-{name}")
         (programs / "nova-lite-manage").write_text(_MANAGE)
         (programs / "nova-lite-manage").chmod(0o755)
@@ -96,7 +96,7 @@ class Node:
         (self.directory / "calls").write_text("")
         (self.directory / "tempest.conf").touch()
         return subprocess.run(
-            ["bash", str(_WALK), *phases], capture_output=True, text=True, env=environment, timeout=120, check=False
+            ["bash", str(_WALK), *phases], capture_output=True, text=True, env=environment, timeout=600, check=False
         )
 
     def walk(self, *phases: str) -> list[list[str]]:
@@ -144,7 +144,7 @@ def services(calls: Sequence[Sequence[str]]) -> set[str]:
 def test_a_controller_gets_nova_lite_in_the_place_of_nova(tmp_path: Path) -> None:
     found = services(controller(tmp_path).walk())
 
-    assert found == {"key", "mysql", "rabbit", "g-api", "nl-api", "nl-cond", "nl-sch", "nl-cpu"}
+    assert found == {"key", "mysql", "rabbit", "g-api", "nl-api", "nl-cond", "nl-sch", "nl-cpu", "nl-novnc"}
 
 
 def test_a_subnode_gets_the_compute_alone(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_each_phase_does_its_own_part(stacked: tuple[Node, list[list[str]]]) -> 
             current = phases.setdefault(call[1], [])
         else:
             current.append(" ".join(call[:2]) if call[0] in ("run_process", "sudo", "recreate_database") else call[0])
-    assert phases["stack pre-install"] == ["install_libvirt", "install_package"]
+    assert phases["stack pre-install"] == ["install_libvirt", *["install_package"] * 2]
     assert phases["stack install"] == ["setup_develop"]
     assert phases["stack post-config"] == [
         "sudo install",
@@ -202,6 +202,7 @@ def test_each_phase_does_its_own_part(stacked: tuple[Node, list[list[str]]]) -> 
         "run_process nl-api",
         "wait_for_service",
         *["openstack"] * 7,
+        "run_process nl-novnc",
         "run_process nl-cpu",
     ]
 
@@ -218,6 +219,7 @@ def test_services_start_with_the_file_that_is_theirs(stacked: tuple[Node, list[l
         "nl-api": [f"{programs}/nova-lite-api --config-file {node.conf}"],
         "nl-cond": [f"{programs}/nova-lite-conductor --config-file {node.conf}"],
         "nl-sch": [f"{programs}/nova-lite-scheduler --config-file {node.conf}"],
+        "nl-novnc": [f"{programs}/nova-lite-novncproxy --config-file {node.conf}"],
         "nl-cpu": [f"{programs}/nova-lite-compute --config-file {node.cpu_conf}", "libvirt"],
     }
 
@@ -265,6 +267,7 @@ def test_the_computes_file_has_no_login_at_the_database(stacked: tuple[Node, lis
         "live_migration_uri": "qemu+ssh://stack@%s/system",
         "live_migration_inbound_addr": "192.0.2.1",
         "host_ip": "192.0.2.1",
+        "vnc_listen": "127.0.0.1",
     }
     assert options["network"] == {"driver": "bridge", "bridge": "br-nova-lite", "subnet": "10.79.0.0/24"}
     assert (node.cpu_conf.stat().st_mode & 0o777) == 0o600
@@ -304,7 +307,7 @@ def test_unstack_stops_what_was_started(stacked: tuple[Node, list[list[str]]]) -
     stopped = [call[0] for call in calls_of(node.walk("unstack"), "stop_process")]
 
     assert sorted(stopped) == sorted(started)
-    assert stopped[0] == "nl-api" and stopped[-1] == "nl-cond"
+    assert stopped[:2] == ["nl-novnc", "nl-api"] and stopped[-1] == "nl-cond"
     assert node.conf.exists()
 
 
@@ -338,7 +341,7 @@ def test_a_subnode_runs_a_compute_that_knows_no_database(tmp_path: Path) -> None
     assert "of-the-database" not in text and "[database]" not in text
     options = read(node.cpu_conf)
     assert options["DEFAULT"]["transport_url"] == "rabbit://stackrabbit:of-the-bus@192.0.2.1:5672/nova_lite"
-    assert options["libvirt"]["host_ip"] == "192.0.2.2"
+    assert options["libvirt"]["host_ip"] == options["libvirt"]["vnc_listen"] == "192.0.2.2"
     done = {call[0] for call in calls}
     assert not done & {"recreate_database", "create_service_user", "get_or_create_service", "rpc_backend_add_vhost"}
     assert "openstack" not in done

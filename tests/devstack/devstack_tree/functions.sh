@@ -72,7 +72,7 @@ setup_logging() {
 
 get_transport_url() { # VHOST
     if is_service_enabled rabbit || [[ -n "${RABBIT_HOST:-}" && -n "${RABBIT_PASSWORD:-}" ]]; then
-        echo "rabbit://stackrabbit:$RABBIT_PASSWORD@${RABBIT_HOST:-$SERVICE_HOST}:${RABBIT_PORT:-5672}/$1"
+        echo "rabbit://${RABBIT_USERID:-stackrabbit}:$RABBIT_PASSWORD@${RABBIT_HOST:-$SERVICE_HOST}:${RABBIT_PORT:-5672}/$1"
     fi
 }
 
@@ -95,7 +95,8 @@ configure_keystone_authtoken_middleware() { # FILE USER
 # --- What answers -----------------------------------------------------------------------------------------------------
 
 database_connection_url() {
-    echo "mysql+pymysql://root:$DATABASE_PASSWORD@${DATABASE_HOST:-127.0.0.1}:${DATABASE_PORT:-3306}/$1?charset=utf8"
+    local where="${DATABASE_HOST:-127.0.0.1}:${DATABASE_PORT:-3306}"
+    echo "mysql+pymysql://${DATABASE_USER:-root}:$DATABASE_PASSWORD@$where/$1?charset=utf8"
 }
 
 get_python_exec_prefix() { echo "$PYTHON_BIN"; }
