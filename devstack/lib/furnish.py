@@ -48,7 +48,11 @@ def people(cloud: Connection) -> None:
             print(f"user {name}")
         identity.assign_project_role_to_user(projects[project], users[name], roles[role])
     known = {service.type for service in identity.services()}
-    for kind, name, url in (("compute", "nova", f"{compute_url}/v2.1"), ("image", "glance", image_url)):
+    for kind, name, url in (
+        ("compute", "nova", f"{compute_url}/v2.1"),
+        ("image", "glance", image_url),
+        ("network", "neutron", f"{compute_url}/network"),
+    ):
         if kind not in known:
             service = identity.create_service(type=kind, name=name)
             for interface in ("public", "internal"):

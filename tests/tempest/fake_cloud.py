@@ -5,32 +5,18 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from tests.fixtures import openstack
 from tests.fixtures.cloud import Cloud
 from tests.fixtures.openstack import Glance, Keystone
+from tests.tempest.login import Login
 
 #: The name of the network that servers are on.
 NETWORK = "tempest"
 _PATIENCE = 60.0
-
-
-@dataclass(frozen=True)
-class Login:
-    """How the administrator of a cloud logs in at its Keystone.
-
-    hypervisor_type is what the cloud's hosts say they have, network the name of the one that servers are on.
-    """
-
-    auth_url: str
-    user: str
-    password: str
-    project: str
-    region: str
-    hypervisor_type: str
-    network: str
+# Nothing boots here, and what is downloaded is kept small.
+_DISK = bytes(65536)
 
 
 @contextlib.contextmanager
@@ -54,7 +40,15 @@ def running(directory: Path) -> Iterator[Login]:
         process = cloud.start("all-in-one")
         process.wait_until_started(_PATIENCE)
         yield Login(
-            keystone.auth_url, openstack.ADMIN, openstack.PASSWORD, openstack.ADMIN, openstack.REGION, "fake", NETWORK
+            keystone.auth_url,
+            openstack.ADMIN,
+            openstack.PASSWORD,
+            openstack.ADMIN,
+            openstack.REGION,
+            hypervisor_type="fake",
+            network=NETWORK,
+            disk=_DISK,
+            disk_format="raw",
         )
 
 

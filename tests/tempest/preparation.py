@@ -15,7 +15,7 @@ from typing import Any
 from keystoneauth1 import session
 from keystoneauth1.identity import v3
 
-from tests.tempest.fake_cloud import Login
+from tests.tempest.login import Login
 
 # Smaller than the smallest that a real guest boots from, and larger for a resize.
 _FLAVORS = (
@@ -43,14 +43,11 @@ class Prepared:
     accounts: Sequence[Account]
 
 
-def prepare(login: Login, workers: int, disk: bytes) -> Prepared:
-    """Make what Tempest needs with so many workers.
-
-    :param disk: the content of the images, in the format raw.
-    """
+def prepare(login: Login, workers: int) -> Prepared:
+    """Make what Tempest needs with so many workers."""
     cloud = _Cloud(login)
     return Prepared(
-        [cloud.image(f"tempest-{number}", disk) for number in (1, 2)],
+        [cloud.image(f"tempest-{number}", login) for number in (1, 2)],
         [cloud.flavor(flavor) for flavor in _FLAVORS],
         cloud.accounts(workers),
     )
@@ -76,11 +73,11 @@ class _Cloud:
         answer = self._session.request(path, method, endpoint_filter=where, json=body, **more)
         return answer.json() if answer.content else None
 
-    def image(self, name: str, disk: bytes) -> str:
-        body = {"name": name, "disk_format": "raw", "container_format": "bare", "visibility": "public"}
+    def image(self, name: str, login: Login) -> str:
+        body = {"name": name, "disk_format": login.disk_format, "container_format": "bare", "visibility": "public"}
         made: str = self._ask("image", "POST", "/v2/images", body)["id"]
         stream = {"Content-Type": "application/octet-stream"}
-        self._ask("image", "PUT", f"/v2/images/{made}/file", data=disk, headers=stream)
+        self._ask("image", "PUT", f"/v2/images/{made}/file", data=login.disk, headers=stream)
         return made
 
     def flavor(self, values: dict[str, Any]) -> str:

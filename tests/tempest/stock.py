@@ -15,7 +15,7 @@ from pathlib import Path
 import yaml
 
 from tests.fixtures import openstack
-from tests.tempest.fake_cloud import Login
+from tests.tempest.login import Login
 from tests.tempest.preparation import Prepared
 
 REQUIREMENTS = ("tempest>=47,<48",)
