@@ -167,3 +167,11 @@ def test_servers_that_are_deleted_while_they_get_their_addresses(databases: list
     assert handed_out(databases[0]).keys() == set(uuids[1::2])
     found = audit.find(audit.look(databases[0]))
     assert [finding for finding in found if finding.kind.startswith("address")] == []
+
+
+def test_a_server_that_is_being_deleted_gets_none(databases: list[Database]) -> None:
+    """Whoever finishes the delete has read by then what there is to be given back."""
+    database = databases[0]
+    (mine,) = create(database, 1)
+    database.write(partial(instances.begin_delete, uuid=mine, caller=CALLER))
+    assert assign(database, [mine]) == handed_out(database) == {}
