@@ -123,31 +123,6 @@ def test_one_address_that_many_ask_for_and_that_is_handed_out_meanwhile(database
     assert len(taken) <= 1
 
 
-def test_an_address_waits_for_every_host_that_may_use_it(databases: list[Database]) -> None:
-    database = databases[0]
-    (mine,) = create(database, 1)
-    database.write(lambda conn: addresses.assign(conn, NETWORK, [mine]))
-    left = {mine: {("h1", "n1"), ("h2", "n2")}}
-    database.write(lambda conn: addresses.release(conn, [mine], left))
-
-    assert [each.host for each in database.read(lambda conn: addresses.leaving(conn, ["h2", "h3"]))] == ["h2"]
-    assert not database.write(lambda conn: addresses.vacated(conn, mine, "h2"))
-    assert not database.write(lambda conn: addresses.vacated(conn, mine, "h2"))
-    assert len(handed_out(database)) == 1
-    assert database.write(lambda conn: addresses.forget_host(conn, "h1")) == 1
-    assert handed_out(database) == {}
-
-
-def test_what_was_given_back_is_given_out_again_last(databases: list[Database]) -> None:
-    database = databases[0]
-    first, second, third = create(database, 3)
-    database.write(lambda conn: addresses.assign(conn, NETWORK, [first]))
-    gone = handed_out(database)[first]
-    database.write(lambda conn: addresses.release(conn, [first], {}))
-    database.write(lambda conn: addresses.assign(conn, NETWORK, [second, third]))
-    assert gone not in handed_out(database).values()
-
-
 def test_servers_that_are_deleted_while_they_get_their_addresses(databases: list[Database]) -> None:
     """Whichever comes first, no deleted server has an address, and every other has one."""
     uuids = create(databases[0], 40)
@@ -167,11 +142,3 @@ def test_servers_that_are_deleted_while_they_get_their_addresses(databases: list
     assert handed_out(databases[0]).keys() == set(uuids[1::2])
     found = audit.find(audit.look(databases[0]))
     assert [finding for finding in found if finding.kind.startswith("address")] == []
-
-
-def test_a_server_that_is_being_deleted_gets_none(databases: list[Database]) -> None:
-    """Whoever finishes the delete has read by then what there is to be given back."""
-    database = databases[0]
-    (mine,) = create(database, 1)
-    database.write(partial(instances.begin_delete, uuid=mine, caller=CALLER))
-    assert assign(database, [mine]) == handed_out(database) == {}
