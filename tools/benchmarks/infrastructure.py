@@ -63,7 +63,7 @@ def running(database: str | None, bus: str | None) -> Iterator[Infrastructure]:
     with contextlib.ExitStack() as stack:
         mariadb = rabbitmq = None
         if database is None:
-            mariadb = MariaDB()
+            mariadb = MariaDB(durable=True)
             stack.callback(mariadb.remove)
             mariadb.start()
         if bus is None:
