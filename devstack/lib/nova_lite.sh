@@ -48,7 +48,7 @@ state_path = $2
 transport_url = $(transport_url "$3")
 # A lab may know sooner than a large cloud that a host is lost.
 report_interval = 2
-service_down_time = 12
+service_down_time = 20
 
 [oslo_messaging_rabbit]
 heartbeat_timeout_threshold = 15
