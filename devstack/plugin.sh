@@ -284,7 +284,7 @@ function init_nova_lite {
 }
 
 function start_nova_lite {
-    local bin group=
+    local bin
     bin=$(nova_lite_bin_dir)
     if is_service_enabled nl-cond; then
         run_process nl-cond "$bin/nova-lite-conductor --config-file $NOVA_LITE_CONF"
@@ -298,11 +298,11 @@ function start_nova_lite {
     if shows_nova_lite_screens; then
         run_process nl-novnc "$bin/nova-lite-novncproxy --config-file $NOVA_LITE_CONF"
     fi
-    if is_service_enabled nl-cpu; then
-        if uses_nova_lite_libvirt; then
-            group=$LIBVIRT_GROUP
-        fi
-        run_process nl-cpu "$bin/nova-lite-compute --config-file $NOVA_LITE_CPU_CONF" "$group"
+    if uses_nova_lite_libvirt; then
+        # root, for disks and console logs are QEMU's and libvirt's while guests run; etc/systemd has a finer way.
+        run_process nl-cpu "$bin/nova-lite-compute --config-file $NOVA_LITE_CPU_CONF" "$LIBVIRT_GROUP" root
+    elif is_service_enabled nl-cpu; then
+        run_process nl-cpu "$bin/nova-lite-compute --config-file $NOVA_LITE_CPU_CONF"
     fi
 }
 

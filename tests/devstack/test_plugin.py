@@ -220,7 +220,7 @@ def test_services_start_with_the_file_that_is_theirs(stacked: tuple[Node, list[l
         "nl-cond": [f"{programs}/nova-lite-conductor --config-file {node.conf}"],
         "nl-sch": [f"{programs}/nova-lite-scheduler --config-file {node.conf}"],
         "nl-novnc": [f"{programs}/nova-lite-novncproxy --config-file {node.conf}"],
-        "nl-cpu": [f"{programs}/nova-lite-compute --config-file {node.cpu_conf}", "libvirt"],
+        "nl-cpu": [f"{programs}/nova-lite-compute --config-file {node.cpu_conf}", "libvirt", "root"],
     }
 
 
