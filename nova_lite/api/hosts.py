@@ -29,6 +29,12 @@ class _Resource:
         self._down_time: float = services.conf.service_down_time
         self._default_zone: str = services.conf.api.default_availability_zone
 
+    def _service(self, host: str) -> Service:
+        found = self._db.read(lambda conn: compute_services.search(conn, self._down_time, host, COMPUTE))
+        if not found:
+            raise _not_found(host)
+        return found[0]
+
 
 class Hosts(_Resource):
     """/os-hosts"""
@@ -81,14 +87,8 @@ class Host(_Resource):
         self._db.write(lambda conn: compute_services.update(conn, service.id, change))
         resp.media = {"host": host, "status": status}
 
-    def _service(self, host: str) -> Service:
-        found = self._db.read(lambda conn: compute_services.search(conn, self._down_time, host, COMPUTE))
-        if not found:
-            raise _not_found(host)
-        return found[0]
 
-
-class _PowerAction(Host):
+class _PowerAction(_Resource):
     """/os-hosts/{host}/startup and the like: compute hosts have no hand on their own power."""
 
     action: str

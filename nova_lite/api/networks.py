@@ -44,6 +44,8 @@ class _Resource:
         assert network is not None  # the routes are there only with one
         return network
 
+
+class _ReadOnly(_Resource):
     def on_post(self, req: Request, resp: falcon.Response, **ids: str) -> NoReturn:
         """Refuse to change anything."""
         raise exception.Forbidden(_READ_ONLY)
@@ -59,7 +61,7 @@ class Versions(_Resource):
         resp.media = {"versions": [views.version(req)]}
 
 
-class Networks(_Resource):
+class Networks(_ReadOnly):
     """/network/v2.0/networks"""
 
     @takes(query=_ANY_QUERY)
@@ -69,7 +71,7 @@ class Networks(_Resource):
         _answer(resp, "networks", [views.network(self._network, bool(req.nova.is_admin))], _query(req))
 
 
-class NetworkResource(_Resource):
+class NetworkResource(_ReadOnly):
     """/network/v2.0/networks/{network_id}"""
 
     @takes(query=_ANY_QUERY)
@@ -81,7 +83,7 @@ class NetworkResource(_Resource):
         resp.media = {"network": _fields(views.network(self._network, bool(req.nova.is_admin)), _query(req))}
 
 
-class Subnets(_Resource):
+class Subnets(_ReadOnly):
     """/network/v2.0/subnets"""
 
     @takes(query=_ANY_QUERY)
@@ -91,7 +93,7 @@ class Subnets(_Resource):
         _answer(resp, "subnets", [views.subnet(self._network)], _query(req))
 
 
-class SubnetResource(_Resource):
+class SubnetResource(_ReadOnly):
     """/network/v2.0/subnets/{subnet_id}"""
 
     @takes(query=_ANY_QUERY)
@@ -103,7 +105,7 @@ class SubnetResource(_Resource):
         resp.media = {"subnet": _fields(views.subnet(self._network), _query(req))}
 
 
-class Ports(_Resource):
+class Ports(_ReadOnly):
     """/network/v2.0/ports"""
 
     @takes(query=_ANY_QUERY)
@@ -135,7 +137,7 @@ class Ports(_Resource):
         return self._services.db.read(lambda conn: ports.search(conn, wanted, limit, after))
 
 
-class PortResource(_Resource):
+class PortResource(_ReadOnly):
     """/network/v2.0/ports/{port_id}"""
 
     @takes(query=_ANY_QUERY)
@@ -150,7 +152,7 @@ class PortResource(_Resource):
         resp.media = {"port": _fields(shown, _query(req))}
 
 
-class Quota(_Resource):
+class Quota(_ReadOnly):
     """/network/v2.0/quotas/{project_id}"""
 
     def on_get(self, req: Request, resp: falcon.Response, project_id: str) -> None:
@@ -161,7 +163,7 @@ class Quota(_Resource):
         resp.media = {"quota": dict.fromkeys((*unlimited, "subnetpool", "rbac_policy"), -1)}
 
 
-class _Nothing(_Resource):
+class _Nothing(_ReadOnly):
     key = ""
 
     def on_get(self, req: Request, resp: falcon.Response) -> None:
@@ -193,7 +195,7 @@ class FloatingIPs(_Nothing):
     key = "floatingips"
 
 
-class Absent(_Resource):
+class Absent(_ReadOnly):
     """/network/v2.0/extensions/{alias} and the like: there are none."""
 
     def on_get(self, req: Request, resp: falcon.Response, name: str) -> None:

@@ -143,7 +143,7 @@ def _query(takes: Takes, version: Version) -> Iterator[dict[str, Any]]:
 
 def _summary(handler: Any, rules: list[RuleDefault], resource: type[Any]) -> str:
     """Say what an operation does: in the method's own words, in its policy's, or in those of its class."""
-    text = inspect.getdoc(handler) or (rules[0].description if rules else inspect.getdoc(resource) or "")
+    text = inspect.getdoc(handler) or (rules[0].description if rules else inspect.getdoc(resource)) or ""
     return text.split("\n")[0].rstrip(".")
 
 
@@ -157,7 +157,7 @@ def _rules() -> _Rules:
     found: _Rules = {}
     for rule in policy.list_rules():
         for operation in getattr(rule, "operations", ()):
-            path = operation["path"].split(" ")[0]
+            path = str(operation["path"]).split(" ")[0]
             if _face(path) == "compute":
                 path = app.COMPUTE + path
             found.setdefault((operation["method"].lower(), _shape(path)), []).append(rule)

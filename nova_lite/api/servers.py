@@ -12,7 +12,6 @@ import sqlalchemy as sa
 from nova_lite import exception, policy
 from nova_lite.api import (
     paging,
-    server_attachments,
     server_creation,
     server_fields,
     server_lookup,
@@ -176,5 +175,4 @@ ROUTES = [
     ("/servers", Servers),
     ("/servers/detail", ServersDetail),
     ("/servers/{server_id}", Server),
-    *server_attachments.ROUTES,
 ]
