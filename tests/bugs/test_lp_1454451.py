@@ -36,7 +36,7 @@ def test_an_audit_while_servers_are_built(three_hosts: Cloud, client: Client) ->
             unfinished += bool(booked - here)
 
     auditor = threading.Thread(target=audit)
-    with faults.injected(three_hosts.directory, {"*": {"spawn": {"delay": 0.3}}}):
+    with faults.injected(three_hosts.directory, {"*": {"spawn": {"delay": 1.0}}}):
         auditor.start()
         ids = client.boot_at_once(12, client.flavor())
         servers = client.settle(ids)
