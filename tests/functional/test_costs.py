@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 from oslo_config import cfg
 from oslo_messaging.transport import Transport
 
@@ -30,6 +29,7 @@ from nova_lite.objects.instance import NetworkRequest
 from tests.fixtures.cloud import wait_for
 from tests.fixtures.inside import InsideCloud
 from tests.fixtures.scheduling import Scheduling
+from tests.fixtures.statements import statements
 
 # What is done by the clock would be counted with what is done for a server.
 RARELY = {
@@ -41,22 +41,6 @@ RARELY = {
     "fake": {"vcpus": "64", "memory_mb": "65536"},
     "oslo_messaging_notifications": {"driver": "messagingv2"},
 }
-
-
-@contextmanager
-def statements() -> Iterator[list[str]]:
-    """Gather the statements of all engines."""
-    found: list[str] = []
-
-    def note(_conn: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
-        if not statement.startswith(("BEGIN", "PRAGMA")):
-            found.append(statement)
-
-    sa.event.listen(sa.Engine, "before_cursor_execute", note)
-    try:
-        yield found
-    finally:
-        sa.event.remove(sa.Engine, "before_cursor_execute", note)
 
 
 # -- placing

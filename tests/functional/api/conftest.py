@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from nova_lite import conf, policy, rpc
+from tests.fixtures.furnished_api import FurnishedAPI
 from tests.fixtures.whole_api import WholeAPI, write_users
 
 
@@ -41,6 +42,15 @@ def bus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture
 def api(people: Path, bus: None, tmp_path: Path) -> Iterator[WholeAPI]:
     made = WholeAPI(people, tmp_path)
+    yield made
+    made.close()
+    policy.reset()
+
+
+@pytest.fixture(scope="module")
+def furnished(bus: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FurnishedAPI]:
+    """An api with one of everything."""
+    made = FurnishedAPI(tmp_path_factory.mktemp("furnished"))
     yield made
     made.close()
     policy.reset()

@@ -9,45 +9,19 @@ nothing. A route or an action that has no row here fails the tests: it has to be
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
-import sqlalchemy as sa
-import yaml
 
-from nova_lite import policy
 from nova_lite.api import app, microversion
 from nova_lite.api.openapi import METHODS
 from nova_lite.api.request import serves
 from nova_lite.api.server_actions import ServerAction
 from nova_lite.api.services import Services
-from nova_lite.db import models
-from nova_lite.network import builtin
-from tests.fixtures.whole_api import WholeAPI
+from tests.fixtures.furnished_api import IMAGE, KEY, MOVING, PEOPLE, PUBLIC_IMAGE, SERVER, FurnishedAPI
 
-SERVER = "aaaaaaaa-0000-4000-8000-000000000001"
-MOVING = "aaaaaaaa-0000-4000-8000-000000000002"
-IMAGE = "bbbbbbbb-0000-4000-8000-000000000001"
-PUBLIC_IMAGE = "bbbbbbbb-0000-4000-8000-000000000002"
-GROUP = "cccccccc-0000-4000-8000-000000000001"
-MIGRATION = "dddddddd-0000-4000-8000-000000000001"
-ABSENT = "aaaaaaaa-0000-4000-8000-00000000000f"
-KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBQ8xJFQxVqVh0kkqL4DpxHg0w9HX7yXgmnYWDFo2Yxr alice"
 JSON_PATCH = "application/openstack-images-v2.1-json-patch"
-
-# Who asks -> their project and role; things are blue's, and those of a user are alice's.
-PEOPLE: dict[str | None, tuple[str, str]] = {
-    "admin": ("blue", "admin"),
-    "alice": ("blue", "member"),
-    "reader": ("blue", "reader"),
-    "bob": ("red", "member"),
-    "red_reader": ("red", "reader"),
-    "neutron": ("service", "service"),
-}
 
 # Who may: whoever has a role of at least ..., or of a kind of their own.
 PUBLIC, ANY, READER, MEMBER, ADMIN, SERVICE, NOBODY = "public", "any", "reader", "member", "admin", "service", "nobody"
@@ -352,164 +326,6 @@ def test_every_action_has_a_row() -> None:
     assert set(ServerAction(cast(Services, None)).schemas) == set(ACTIONS)
 
 
-# --- the cloud --------------------------------------------------------------------------------------------------------
-
-
-class Cloud(WholeAPI):
-    """An api with one of everything, which can be put back to how it was."""
-
-    def __init__(self, people: Path, directory: Path) -> None:
-        super().__init__(people, directory, network__driver="fake", network__subnet="10.0.0.0/24")
-        self.names = {**self._furnish(), "alice": self.user["alice"]}
-        self._aside = sqlite3.connect(str(self.db.engine.url.database), isolation_level=None)
-        self._before = sqlite3.connect(":memory:", isolation_level=None)
-        self._aside.backup(self._before)
-        self._seen = self._version()
-
-    def token(self, user: str) -> str:
-        if user not in self._token_texts:
-            found, project = self.tokens.directory.user(user), self.tokens.directory.project(PEOPLE[user][0])
-            assert found is not None
-            self._token_texts[user] = self.tokens.issue(found, project, ("password",))[0]
-        return self._token_texts[user]
-
-    def new_token(self, user: str) -> str:
-        """Return a token that can be revoked without being missed."""
-        del self._token_texts[user]
-        return self.token(user)
-
-    def _furnish(self) -> dict[str, str]:
-        """Make one of everything; return what the paths' parameters are to be."""
-        blue, alice = self.project["blue"], self.user["alice"]
-        node = self.add_host("h1")
-        self.add_host("h2")
-        for server in (SERVER, MOVING):
-            self.add_instance(server, metadata='{"x": "y"}', image="null", networks="[]", node="h1.example")
-        flavor: dict[str, Any] = {"vcpus": 1, "memory_mb": 512, "root_gb": 1, "extra_specs": '{"x": "y"}'}
-        image: dict[str, Any] = {
-            "disk_format": "raw",
-            "container_format": "bare",
-            "size": 1,
-            "tags": '["x"]',
-            "name": "i",
-        }
-        image |= {"properties": '{"x": "y"}', "status": "active", "owner": blue}
-        pinned = '{"flavorid": "1", "name": "m1", "vcpus": 1, "memory_mb": 512, "root_gb": 1}'
-        move: dict[str, Any] = {"old_flavor": pinned, "new_flavor": pinned, "old_vm_state": "active"}
-        move |= {"source_node": "n", "source_node_id": 1}
-        rows: list[tuple[sa.Table, dict[str, Any]]] = [
-            (models.flavors, {"flavorid": "1", "name": "small", **flavor}),
-            (models.flavors, {"flavorid": "2", "name": "large", **flavor, "vcpus": 2}),
-            (models.images, {"uuid": IMAGE, "visibility": "private", **image}),
-            (models.images, {"uuid": PUBLIC_IMAGE, "visibility": "public", **image}),
-            (
-                models.server_groups,
-                {"uuid": GROUP, "project_id": blue, "user_id": alice, "name": "g", "policy": "affinity"},
-            ),
-            (models.instance_tags, {"instance_uuid": SERVER, "tag": "x"}),
-            (
-                models.key_pairs,
-                {"user_id": alice, "name": "x", "type": "ssh", "fingerprint": "f", "public_key": KEY},
-            ),
-            (
-                models.operations,
-                {
-                    "uuid": ABSENT,
-                    "kind": "create",
-                    "instance_uuid": SERVER,
-                    "project_id": blue,
-                    "user_id": alice,
-                    "request_id": "req-1",
-                    "status": "succeeded",
-                    "step": "done",
-                    "arguments": "{}",
-                },
-            ),
-            (
-                models.migrations,
-                {
-                    "uuid": MIGRATION,
-                    "instance_uuid": MOVING,
-                    "operation_uuid": ABSENT,
-                    "type": "live-migration",
-                    "status": "running",
-                    "source_compute": "h1",
-                    "project_id": blue,
-                    "user_id": alice,
-                    **move,
-                },
-            ),
-        ]
-        self.db.write(lambda conn: [conn.execute(sa.insert(table).values(**values)) for table, values in rows])
-        self.good("POST", "/v2.1/os-aggregates", {"aggregate": {"name": "a", "availability_zone": "z"}}, user="admin")
-        [service, *_] = self.good("GET", "/v2.1/os-services", user="admin")["services"]
-        network = builtin.read(self.conf)
-        assert network is not None
-        return {
-            "server_id": SERVER,
-            "image_id": IMAGE,
-            "group_id": GROUP,
-            "flavor_id": "1",
-            "aggregate_id": "1",
-            "service_id": service["id"],
-            "hypervisor_id": node,
-            "host": "h1",
-            "project_id": blue,
-            "user_id": alice,
-            "network_id": network.id,
-            "subnet_id": network.subnet_id,
-            "request_id": "req-1",
-            "migration_id": "1",
-            "before": "2024-01-01 00:00:00",
-            "alias": "os-keypairs",
-            "domain_id": "default",
-            **dict.fromkeys(("key", "tag", "token", "network", "name"), "x"),
-            **dict.fromkeys(("volume_id", "share_id", "port_id"), ABSENT),
-        }
-
-    def _version(self) -> int:
-        """Return a number that is another one after anything was written by anybody but us."""
-        return int(self._aside.execute("PRAGMA data_version").fetchone()[0])
-
-    def is_changed(self) -> bool:
-        """Tell whether any table is not what it was at first."""
-        if self._version() == self._seen:
-            return False
-        return any(
-            self._aside.execute(query).fetchall() != self._before.execute(query).fetchall()
-            for query in (f'SELECT * FROM "{table}" ORDER BY rowid' for table in models.metadata.tables)  # noqa: S608
-        )
-
-    def put_back(self) -> None:
-        """Make everything what it was at first."""
-        if self._version() != self._seen:
-            self._before.backup(self._aside)
-            self._seen = self._version()
-
-    def close(self) -> None:
-        self._aside.close()
-        self._before.close()
-        super().close()
-
-
-@pytest.fixture(scope="module")
-def cloud(bus: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
-    directory = tmp_path_factory.mktemp("matrix")
-    projects = sorted({project for project, _role in PEOPLE.values()})
-    brings: dict[str, list[str]] = {"admin": ["admin", "member", "reader"], "member": ["member", "reader"]}
-    users = [
-        {"id": f"id-{name}", "name": name, "password_hash": "-", "roles": {f"id-{project}": brings.get(role, [role])}}
-        for name, (project, role) in PEOPLE.items()
-    ]
-    file = directory / "users.yaml"
-    file.write_text(yaml.safe_dump({"projects": [{"id": f"id-{p}", "name": p} for p in projects], "users": users}))
-    file.chmod(0o600)
-    made = Cloud(directory, directory)
-    yield made
-    made.close()
-    policy.reset()
-
-
 # --- the questions ----------------------------------------------------------------------------------------------------
 
 
@@ -533,22 +349,22 @@ def _expected(row: Row, who: str | None) -> int:
     return row.then if role in _MAY[row.who] else 403
 
 
-def _ask(cloud: Cloud, route: str, row: Row, who: str | None, version: str) -> Any:
+def _ask(furnished: FurnishedAPI, route: str, row: Row, who: str | None, version: str) -> Any:
     method, path = route.split(" ")
-    names = {**cloud.names, **_NAMES.get(path, {})}
+    names = {**furnished.names, **_NAMES.get(path, {})}
     if "{migration_id}" in path:
         names["server_id"] = MOVING
     for name, value in names.items():
         path = path.replace(f"{{{name}}}", value)
     body = row.body
     if isinstance(body, dict):
-        body = json.loads(json.dumps(body).replace("{alice}", cloud.names["alice"]))
-    headers = {"Content-Type": row.content_type, "X-Subject-Token": cloud.token("alice")}
+        body = json.loads(json.dumps(body).replace("{alice}", furnished.names["alice"]))
+    headers = {"Content-Type": row.content_type, "X-Subject-Token": furnished.token("alice")}
     if route == "DELETE /v3/auth/tokens":
         # Whoever asks has a token of their own, but for alice, who is done with hers.
-        headers["X-Subject-Token"] = cloud.new_token("alice")
-    query = row.query.replace("{alice}", cloud.names["alice"])
-    return cloud.ask(method, path, body, user=who, version=version, headers=headers, query_string=query)
+        headers["X-Subject-Token"] = furnished.new_token("alice")
+    query = row.query.replace("{alice}", furnished.names["alice"])
+    return furnished.ask(method, path, body, user=who, version=version, headers=headers, query_string=query)
 
 
 # What parameters are to be on a path of their own.
@@ -560,38 +376,38 @@ _NAMES = {
 }
 
 
-def _check(cloud: Cloud, route: str, row: Row, version: str) -> None:
+def _check(furnished: FurnishedAPI, route: str, row: Row, version: str) -> None:
     wrong = []
     for who in (None, *PEOPLE):
         expected = _expected(row, who)
-        answer = _ask(cloud, route, row, who, row.version or version)
+        answer = _ask(furnished, route, row, who, row.version or version)
         if answer.status_code != expected:
             wrong.append(f"{who or 'nobody'} got {answer.status_code}, not {expected}: {answer.text[:200]}")
-        elif answer.status_code >= 400 and cloud.is_changed():
+        elif answer.status_code >= 400 and furnished.is_changed():
             wrong.append(f"{who or 'nobody'} was refused ({answer.status_code}), and yet something has changed")
-        cloud.put_back()
+        furnished.put_back()
     assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("route", [route for route in ROUTES if route != _ACTION])
-def test_who_may(cloud: Cloud, route: str) -> None:
-    _check(cloud, route, _row(route), ROUTES[route])
+def test_who_may(furnished: FurnishedAPI, route: str) -> None:
+    _check(furnished, route, _row(route), ROUTES[route])
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-def test_who_may_act_on_a_server(cloud: Cloud, action: str) -> None:
+def test_who_may_act_on_a_server(furnished: FurnishedAPI, action: str) -> None:
     value, row = ACTIONS[action]
     asked = Row(row.who, row.whose, {action: value}, row.then, version=row.version)
-    _check(cloud, _ACTION, asked, ROUTES[_ACTION])
+    _check(furnished, _ACTION, asked, ROUTES[_ACTION])
 
 
 @pytest.mark.parametrize("action", ["startup", "shutdown", "reboot"])
-def test_a_host_is_not_disabled_where_its_power_is(cloud: Cloud, action: str) -> None:
-    answer = cloud.ask("PUT", f"/v2.1/os-hosts/h1/{action}", {"status": "disable"}, user="admin", version="2.42")
+def test_a_host_is_not_disabled_where_its_power_is(furnished: FurnishedAPI, action: str) -> None:
+    answer = furnished.ask("PUT", f"/v2.1/os-hosts/h1/{action}", {"status": "disable"}, user="admin", version="2.42")
 
     assert answer.status_code == 405
-    assert not cloud.is_changed()
+    assert not furnished.is_changed()
 
 
-def test_the_versions_of_the_network_are_only_read(cloud: Cloud) -> None:
-    assert {cloud.ask(method, "/network", user=None).status_code for method in ("POST", "PUT", "DELETE")} == {405}
+def test_the_versions_of_the_network_are_only_read(furnished: FurnishedAPI) -> None:
+    assert {furnished.ask(method, "/network", user=None).status_code for method in ("POST", "PUT", "DELETE")} == {405}
