@@ -63,7 +63,9 @@ def test_every_rule_that_the_code_names_exists() -> None:
     asked = set()
     for path in package.rglob("*.py"):
         if path.name != "policy.py":
-            asked |= set(re.findall(r'"((?:os_compute_api|compute|identity|image):[\w:.-]+[\w])"', path.read_text()))
+            # "compute:nova" is the owner of a port.
+            found = re.findall(r'"((?:os_compute_api|compute:\w+|identity|image):[\w:.-]+[\w])"', path.read_text())
+            asked |= set(found)
 
     assert asked
     assert asked <= names, sorted(asked - names)

@@ -127,7 +127,10 @@ class InstanceFiles:
         partial.rename(self.directory / "owner")
 
     def read_console(self, lines: int | None, limit: int) -> str:
-        """Return the last lines of the console (all that is kept for None), at most limit bytes of it."""
+        """Return the last lines of the console (all that is kept for None), at most limit bytes of it.
+
+        Of so many lines the last has no line feed, which would begin another one.
+        """
         kept = b""
         # virtlogd starts a new file when one has grown, and keeps the old one as .0.
         for path in (self.console_log, self.console_log.with_name("console.log.0")):
@@ -135,7 +138,9 @@ class InstanceFiles:
                 break
             kept = _tail(path, limit - len(kept)) + kept
         text = kept.decode(errors="replace")
-        return text if lines is None else "".join(text.splitlines(keepends=True)[-lines:] if lines else [])
+        if lines is None:
+            return text
+        return "\n".join(text.removesuffix("\n").split("\n")[-lines:] if lines else [])
 
     def _disks(self, flavor: Flavor, image: Path | None) -> list[Drive]:
         drives = []

@@ -26,7 +26,8 @@ def test_console_shows_its_end_across_a_rotation(tmp_path: Path) -> None:
     files.console_log.write_bytes(b"three\nfo\xffur\n")
 
     assert files.read_console(None, 1000) == "one\ntwo\nthree\nfo\ufffdur\n"
-    assert files.read_console(2, 1000) == "three\nfo\ufffdur\n"
+    assert files.read_console(2, 1000) == "three\nfo\ufffdur"
+    assert files.read_console(0, 1000) == ""
     assert files.read_console(None, 16) == "two\nthree\nfo\ufffdur\n"
     assert files.read_console(None, 4) == "\ufffdur\n"
 
