@@ -12,10 +12,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.fixtures.programs import DidNotStartError, ProgramMissingError
-from tools.benchmarks import boot, figures, infrastructure, machine, placement, storm, verdict, view
+from tools.benchmarks import boot, figures, infrastructure, lists, machine, placement, storm, verdict, view
 from tools.benchmarks.figures import Result
 
-BENCHMARKS = {"boot": boot, "placement": placement, "storm": storm, "verdict": verdict, "view": view}
+BENCHMARKS = {
+    "boot": boot,
+    "lists": lists,
+    "placement": placement,
+    "storm": storm,
+    "verdict": verdict,
+    "view": view,
+}
 
 
 def main(command_line: Sequence[str]) -> int:
