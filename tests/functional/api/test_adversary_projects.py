@@ -41,7 +41,6 @@ _BODIES = {
     "/servers/{server_id}/tags": {"tags": ["a"]},
     "/migrations/{migration_id}/action": {"force_complete": None},
     "/remote-consoles": {"remote_console": {"protocol": "vnc", "type": "novnc"}},
-    "/remote-consoles": {"remote_console": {"protocol": "vnc", "type": "novnc"}},
 }
 _ACTIONS = [
     {"reboot": {"type": "SOFT"}},
