@@ -187,13 +187,16 @@ in_host() {
     local pid
     pid="$(host_pid "$1")" || die "host $1 is off; devstack/host $1 power-on"
     shift
-    nsenter --target="$pid" --mount --uts --ipc --net --pid -- "$@"
+    # In a chroot, the root of the host is not that of its mounts.
+    nsenter --target="$pid" --mount --uts --ipc --net --pid --root --wd -- "$@"
 }
 
 # Makes the namespaces and plugs the cables in.
 boot_host() { # HOST
     local dir keeper pid
     dir="$(host_dir "$1")"
+    # The package leaves some of its own folders to its units; in them is nothing, each host mounts its own there.
+    ! has_libvirt || mkdir -p /etc/libvirt /var/lib/libvirt /var/log/libvirt /var/cache/libvirt
     rm -f "$dir/mounted"
     launch "keeper-$1" unshare --net --mount --uts --ipc --pid --fork --kill-child --mount-proc \
         bash "$DEVSTACK_DIR/lib/host_init.sh" "$dir" "$1"
