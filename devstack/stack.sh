@@ -37,14 +37,13 @@ write_configuration() {
 }
 
 summary() {
-    local login=demo
     cat >&3 << END
 
 The cloud runs: $HOSTS $VIRT_DRIVER host$( ((HOSTS == 1)) || echo s), $CONDUCTORS conductors, $SCHEDULERS schedulers.
 
   Compute API     $COMPUTE_URL
   Identity        $AUTH_URL
-  Users           admin, $login (password: sed -n s/^ADMIN_PASSWORD=//p $ETC_DIR/passwords)
+  Users           admin and demo, with the ADMIN_PASSWORD of $ETC_DIR/passwords
   Networks        $MGMT_RANGE between the hosts ($MGMT_BRIDGE), $GUEST_RANGE for guests ($GUEST_BRIDGE)
   Logs            $LOGDIR
 

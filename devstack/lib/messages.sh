@@ -26,7 +26,7 @@ step() {
     local began ended
     STEP_NUMBER=$((STEP_NUMBER + 1)) STEP_NAME="$1" STEP_NOTE=
     shift
-    printf '[%2d/%d] %-36s' "$STEP_NUMBER" "$STEPS" "$STEP_NAME" >&3
+    printf '[%2d/%d] %-40s' "$STEP_NUMBER" "$STEPS" "$STEP_NAME" >&3
     printf '\n### %s\n' "$STEP_NAME"
     began="$(date +%s%N)"
     # Whatever is started does not hold the lock on DEST (settings.sh).
