@@ -30,7 +30,7 @@ def test_fake_hosts_have_power_and_cables_too(make_stack: Callable[..., Stack]) 
     stack = make_stack(VIRT_DRIVER="fake", HOSTS="2", FAKE_NODES="50", SCHEDULERS="3")
     assert "2 fake hosts" in stack.must("stack.sh")
     assert "hosts: 100 of 100" in stack.must("status")
-    servers = stack.client.boot_at_once(40, stack.client.flavor("small"))
+    servers = stack.client.boot_at_once(10, stack.client.flavor("small"))
     assert {server["status"] for server in stack.client.settle(servers, 120)} == {"ACTIVE"}
     stack.host("n1", "power-off")
     wait_until_empty(lambda: [] if stack.service("n1-1")["state"] == "down" else ["up"], 60)
