@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 import sqlalchemy as sa
 
 from nova_lite.db.models import allocations, grants
@@ -21,6 +22,7 @@ from tests.fixtures.cloud import Cloud
 COUNT = 500
 
 
+@pytest.mark.long
 def test_500_servers_and_a_scheduler_call_that_times_out(large_hosts: Cloud, client: Client) -> None:
     log = large_hosts.processes[0].log
     begin = log.stat().st_size

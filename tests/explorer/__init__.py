@@ -3,8 +3,8 @@
 
 Use it:
 
-    pytest tests/explorer                      every case and every mistake, a few minutes
-    pytest tests/explorer -m daily             the small cases and the mistakes, well under a minute
+    pytest tests/explorer                      every case and every mistake, ten minutes of a core
+    pytest tests/explorer -m "not long"        the small cases and the mistakes, as tools/test does: a minute and a half
     python -m tests.explorer                   the cases as a table: states, transitions, runs, seconds
     python -m tests.explorer NAME...           some of them; a violation is printed as a story
     python -m tests.explorer --mistakes        what each re-introduced mistake leads to, told step by step

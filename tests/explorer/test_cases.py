@@ -11,7 +11,7 @@ from tests.explorer.world import Case, Lab
 
 
 def _parameter(case: Case) -> object:
-    return pytest.param(case, id=case.name, marks=[pytest.mark.daily] if case.daily else [])
+    return pytest.param(case, id=case.name, marks=[] if case.daily else [pytest.mark.long])
 
 
 @pytest.mark.parametrize("case", [_parameter(case) for case in CASES])

@@ -10,7 +10,6 @@ from tests.explorer.search import Search
 from tests.explorer.world import Lab
 
 
-@pytest.mark.daily
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
 def test_the_mistake_is_caught(lab: Lab, mistake: Mistake) -> None:
     with mistake.made():

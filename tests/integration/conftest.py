@@ -17,7 +17,18 @@ from tests.fixtures.postgresql import PostgreSQL
 #: Opens one more Database on the same database, as another process would. Options of [database] as keywords.
 OpenDatabase = Callable[..., Database]
 
+# What asks of a database nothing that others here do not ask as well: PostgreSQL in the long run is enough.
+_ALIKE = ("test_audit.py", "test_servers.py", "test_quotas.py")
+
 DatabaseServer = MariaDB | PostgreSQL
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave to the long run what PostgreSQL is hardly asked anew."""
+    for item in items:
+        parameters = item.callspec.params if hasattr(item, "callspec") else {}
+        if item.path.name in _ALIKE and "postgresql" in parameters.values():
+            item.add_marker(pytest.mark.long)
 
 
 def open_at(url: str, **options: object) -> Database:

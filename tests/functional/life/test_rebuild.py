@@ -32,6 +32,7 @@ def _books(inside: InsideCloud) -> list[Any]:
         engine.dispose()
 
 
+@pytest.mark.long
 def test_fifty_rebuilds_leave_the_books_as_they_are(inside: InsideCloud, client: Client, server: str) -> None:
     images = [client.image("first"), client.image("second")]
     before, host = _books(inside), client.server(server)["OS-EXT-SRV-ATTR:host"]
