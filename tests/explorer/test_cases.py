@@ -14,6 +14,7 @@ def _parameter(case: Case) -> object:
     return pytest.param(case, id=case.name, marks=[] if case.daily else [pytest.mark.long])
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("case", [_parameter(case) for case in CASES])
 def test_no_schedule_breaks_a_rule(lab: Lab, case: Case) -> None:
     report = Search(lab, case).explore()
