@@ -15,6 +15,7 @@ from pathlib import Path
 
 import openstack
 from openstack.connection import Connection
+from openstack.identity.v3._proxy import Proxy
 
 # Name, id, MiB of memory, GiB of disk, VCPUs.
 FLAVORS = (
@@ -29,6 +30,7 @@ FLAVORS = (
 def people(cloud: Connection) -> None:
     """Make the projects, the users and the entries in the catalogue."""
     identity = cloud.identity
+    assert isinstance(identity, Proxy)  # the SDK knows a Keystone of long ago as well
     region, compute_url, image_url = (os.environ[name] for name in ("OS_REGION_NAME", "COMPUTE_URL", "IMAGE_URL"))
     roles = {role.name: role for role in identity.roles()}
     projects = {project.name: project for project in identity.projects()}
