@@ -275,6 +275,6 @@ class MovesLedger(RuleBasedStateMachine):
 
 
 MovesLedger.TestCase.settings = settings(
-    max_examples=40, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=20, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
 )
 test_the_ledger_of_moves_is_what_its_model_says = MovesLedger.TestCase
