@@ -77,6 +77,7 @@ def test_a_server_on_a_host(api: ServerAPI) -> None:
     assert shown["image"] == {
         "id": IMAGE,
         "links": [{"rel": "bookmark", "href": f"http://falconframework.org/images/{IMAGE}"}],
+        "properties": {},
     }
     assert shown["hostId"] == hashlib.sha224(f"{api.project['alice']}host1".encode()).hexdigest()
     assert (shown["OS-EXT-SRV-ATTR:host"], shown["host_status"]) == ("host1", "UP")
