@@ -7,6 +7,7 @@ Here a race is lost before anything is built, and is nobody's failure.
 
 from __future__ import annotations
 
+import pytest
 import sqlalchemy as sa
 
 from nova_lite.db.models import compute_nodes
@@ -15,6 +16,7 @@ from tests.fixtures.client import Client
 from tests.fixtures.cloud import Cloud
 
 
+@pytest.mark.long
 def test_twenty_races_leave_the_records_clean(three_hosts: Cloud, client: Client) -> None:
     races.anti_affinity_rounds(three_hosts, rounds=20, count=4, places=3)
     engine = sa.create_engine(three_hosts.database)

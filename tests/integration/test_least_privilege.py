@@ -29,6 +29,8 @@ from tests.fixtures.production import DATABASE, ETC, VHOST, user_of
 from tests.fixtures.rabbitmq import RabbitMQ
 from tests.fixtures.web_socket import Refused, Screen, socket_url
 
+pytestmark = pytest.mark.long
+
 _GUNICORN = [str(Path(sys.executable).with_name("gunicorn")), "--config", str(ETC / "nova-lite" / "gunicorn.conf.py")]
 
 

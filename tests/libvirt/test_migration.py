@@ -260,6 +260,7 @@ def test_cold_migration_is_reverted(sides: MakeSides) -> None:
     wait_for_console(n1.driver, instance, nano.READY, count=2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shared", [False, True])
 def test_resize_of_shared_disks_is_reverted_and_confirmed(sides: MakeSides, shared: bool) -> None:
     """On the same host, and between two hosts that share their storage."""
@@ -350,6 +351,7 @@ def test_transfer_that_breaks_leaves_nothing(sides: MakeSides) -> None:
     assert n1.is_running(instance)
 
 
+@pytest.mark.long
 def test_transfer_to_a_daemon_that_hangs_is_given_up(sides: MakeSides) -> None:
     n1, n2, _ = sides(transfer_stall_timeout=1.0)
     instance = make_instance()
@@ -472,6 +474,7 @@ def test_live_migration_is_aborted(sides: MakeSides) -> None:
     assert n2.has_nothing_of(instance)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("post_copy", [False, True])
 def test_live_migration_is_forced_to_complete(sides: MakeSides, post_copy: bool) -> None:
     n1, n2, _ = sides(shared=True, live_migration_bandwidth=1, live_migration_permit_post_copy=post_copy)

@@ -165,6 +165,7 @@ def go_round(ring: Ring) -> None:
     ring.client.delete([server])
 
 
+@pytest.mark.long
 def test_a_running_guest_goes_round_the_ring_with_its_disks(ring: Ring) -> None:
     go_round(ring)
 

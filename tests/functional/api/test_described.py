@@ -99,8 +99,8 @@ class Sender:
 def test_the_description_is_kept(furnished: FurnishedAPI, method: str, path: str) -> None:
     sender = Sender(furnished, "admin", _NEWEST)
 
-    sender.send(method, path, _MODES[0], 2, real=True)
-    sender.send(method, path, _MODES[1], 2, real=True)
+    sender.send(method, path, _MODES[0], 1, real=True)
+    sender.send(method, path, _MODES[1], 1, real=True)
 
     assert sender.sent
 

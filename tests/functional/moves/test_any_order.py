@@ -320,7 +320,7 @@ class AnyOrderForLong(AnyOrder):
     """The same, many times."""
 
 
-AnyOrder.TestCase.settings = _settings(12)
+AnyOrder.TestCase.settings = _settings(8)
 AnyOrderForLong.TestCase.settings = _settings(60)
 test_whatever_is_asked_in_any_order = AnyOrder.TestCase
 test_whatever_is_asked_in_any_order_for_long = pytest.mark.long(AnyOrderForLong.TestCase)
