@@ -26,4 +26,6 @@ def test_creates_under_a_restless_reaper(large_hosts: Cloud, client: Client) -> 
     assert sum(races.hosts(servers).values()) == COUNT, races.faults(servers)
     assert not disagreements(large_hosts.database)
     lines = log.read_text()[begin:].splitlines()
+    # On a slow machine the impatience of this cloud places a build twice; the second message finds it done.
+    lines = [line for line in lines if "reason=the operation has ended" not in line]
     assert not [line for line in lines if "grants expired" in line or "grant refused" in line]
