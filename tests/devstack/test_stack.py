@@ -14,7 +14,7 @@ from tests.fixtures import guest
 from tests.fixtures.client import wait_until_empty
 from tests.fixtures.stack import Stack
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")

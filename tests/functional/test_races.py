@@ -25,7 +25,7 @@ def ten_hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
     cloud.stop()
 
 
-@pytest.mark.long  # on MariaDB and RabbitMQ, the plain run has it as well
+@pytest.mark.long
 def test_four_boots_on_three_hosts_100_times(three_hosts: Cloud) -> None:
     races.anti_affinity_rounds(three_hosts, rounds=100, count=4, places=3)
 

@@ -18,7 +18,7 @@ from tests.fixtures.postgresql import PostgreSQL
 OpenDatabase = Callable[..., Database]
 
 # What asks of a database nothing that others here do not ask as well: PostgreSQL in the long run is enough.
-_ALIKE = ("test_audit.py", "test_servers.py", "test_quotas.py")
+_ALIKE = ("test_audit.py", "test_quotas.py", "test_races.py", "test_servers.py")
 
 DatabaseServer = MariaDB | PostgreSQL
 

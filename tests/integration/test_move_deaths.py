@@ -190,6 +190,7 @@ def test_a_cold_migration(deaths: Deaths) -> None:
     fated(deaths, fates, Deaths.migrate_to_host2)
 
 
+@pytest.mark.long
 def test_a_live_migration(deaths: Deaths) -> None:
     fates: Fates = {
         "conductor": ("select any after", "hear live_migrate before", "tell clean before"),

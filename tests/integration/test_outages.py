@@ -44,6 +44,7 @@ def boots_survive(cloud: Cloud, outage: Callable[[], None]) -> None:
     assert all(process.process.poll() is None for process in cloud.processes), cloud.logs()
 
 
+@pytest.mark.long
 def test_the_broker_restarts(cloud: Cloud, rabbitmq: RabbitMQ) -> None:
     boots_survive(cloud, rabbitmq.restart)
 
@@ -64,6 +65,7 @@ def test_the_database_dies(cloud: Cloud, mariadb: MariaDB) -> None:
     boots_survive(cloud, outage)
 
 
+@pytest.mark.long
 def test_a_boot_is_accepted_while_the_broker_is_away(cloud: Cloud, rabbitmq: RabbitMQ) -> None:
     client = cloud.client()
     flavor = client.flavor()

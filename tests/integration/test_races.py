@@ -47,6 +47,7 @@ def tenths(database_server: DatabaseServer) -> int:
     return 10 if isinstance(database_server, MariaDB) else 1
 
 
+@pytest.mark.long
 def test_four_boots_on_three_hosts_100_times(three_hosts: Cloud) -> None:
     races.anti_affinity_rounds(three_hosts, rounds=100, count=4, places=3)
     three_hosts.stop()  # makes room for the next cloud; stopping twice is no error
